@@ -1,0 +1,44 @@
+"""What every data source yields: samples in index order, each with its independent unit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One decoded input.
+
+    Attributes:
+        index: position in the data set after selection, from 0, without gaps.
+        unit: number of its independent group, by first appearance in index order, from 0; samples
+            without a group are their own unit.
+        origin: where it came from (a file, a row), for error messages.
+        image: decoded, RGB, 8 bit.
+        digest: sha256 of the decoded content (mode, size, bytes) and of the group's name.
+    """
+
+    index: int
+    unit: int
+    origin: str
+    image: Image
+    digest: bytes
+
+
+class Dataset(Protocol):
+    """A finite, repeatable stream of samples; decoding happens while iterating."""
+
+    def __iter__(self) -> Iterator[Sample]: ...
+
+    def __len__(self) -> int:
+        """How many samples an iteration yields."""
+        ...
+
+    def describe(self) -> Mapping[str, str | int | None]:
+        """Flat description for the protocol (source, samples, seed); no absolute paths."""
+        ...

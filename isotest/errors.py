@@ -1,0 +1,52 @@
+"""Every fault a user can cause, as one exception whose text is the whole message.
+
+The plugin and the command line print ``str(error)`` and nothing else, so a message says what was
+expected, what was found, where, and what to do.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class IsotestError(Exception):
+    """A fault whose text a user can act on; never shown with a traceback."""
+
+
+class SuiteError(IsotestError):
+    """A suite file that cannot be understood; the text starts with ``file:line``."""
+
+    def __init__(self, message: str, path: Path | str, line: int | None = None) -> None:
+        self.path = Path(path)
+        self.line = line
+        where = f"{path}:{line}" if line is not None else f"{path}"
+        super().__init__(f"{where}: {message}")
+
+
+class SourceError(IsotestError):
+    """A model or data source that is misspelt, malformed or yields something unusable."""
+
+
+class MissingError(SourceError):
+    """Something that could be had but is not here: weights, data, a package, a device.
+
+    ``what`` names the missing thing, ``remedy`` the command or option that brings it. An entry that
+    is marked ``optional`` turns this into a skip; every other entry fails with it.
+    """
+
+    def __init__(self, what: str, remedy: str) -> None:
+        self.what = what
+        self.remedy = remedy
+        super().__init__(f"{what}; {remedy}")
+
+
+class MeasurementError(IsotestError):
+    """A model or its data misbehaved while being measured."""
+
+
+class NonFiniteError(MeasurementError):
+    """NaN or an infinity in a hidden representation; names model, layer and first batch."""
+
+
+class BaselineError(IsotestError):
+    """A baseline that cannot be read, written or trusted; names the file."""

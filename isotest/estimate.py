@@ -1,0 +1,26 @@
+"""One measured value with its error bar, as it stands in a profile (torch-free)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The value of one metric at one layer.
+
+    Attributes:
+        value: the estimate over all blocks; ``None`` where the metric is undefined.
+        se: its block-jackknife standard error; ``None`` with fewer than two blocks.
+        blocks: the jackknife pseudo-value of each block, in block order, so that two profiles of
+            the same data can be compared block by block; empty where the metric is undefined.
+        undefined: why there is no value, in words; ``None`` where there is one.
+        vacuous: with ``undefined``: nothing is wrong, there is merely nothing to measure (a share
+            of an anisotropy that is zero). Any other undefined value fails the checks on it.
+    """
+
+    value: float | None
+    se: float | None = None
+    blocks: tuple[float, ...] = ()
+    undefined: str | None = None
+    vacuous: bool = False

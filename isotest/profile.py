@@ -1,0 +1,93 @@
+"""Profile: what was measured of one model on one data sample, and under which conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from isotest.estimate import Estimate
+
+
+@dataclass(frozen=True)
+class LayerProfile:
+    """One point of every curve.
+
+    Attributes:
+        name: ``"0"`` for the embedding output (the stem of a convolutional net), ``"k"`` for the
+            output of block k, ``"final"`` for the final normalisation.
+        module: dotted path of the observed module inside the model.
+        width: length of one representation.
+        representations: how many valid (unmasked) representations were seen.
+        zero_length: how many of them have zero length and thus no direction.
+        block_representations: valid representations in each block, in block order.
+        estimates: metric name to estimate.
+    """
+
+    name: str
+    module: str
+    width: int
+    representations: int
+    zero_length: int
+    block_representations: tuple[int, ...]
+    estimates: Mapping[str, Estimate]
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """The conditions of a measurement, split by what a difference in them means.
+
+    Attributes:
+        source: the model source as text.
+        architecture: class name, digest of parameter names and shapes, digest of the configuration;
+            a difference makes profiles not comparable.
+        protocol: everything that decides which numbers come out beside weights and data (data
+            source, samples, seed, representation, special tokens, preprocessing, layers, dtype);
+            flat, JSON-able; a difference makes profiles not comparable.
+        data: digest of the decoded samples and their groups; a difference makes them not comparable.
+        commit: the resolved commit of a ``hub:`` source, which a baseline insists on.
+        weights: digest of the parameters and buffers: identity, not a condition.
+        device: ``"cpu"``, ``"cuda"``, …: recorded, not a condition.
+        versions: of python, isotest, torch and the libraries that built the model: recorded.
+        created: UTC, ISO 8601.
+    """
+
+    source: str
+    architecture: Mapping[str, str]
+    protocol: Mapping[str, str | int | float | bool | None]
+    data: str
+    weights: str
+    commit: str | None
+    device: str
+    versions: Mapping[str, str]
+    created: str
+
+
+@dataclass(frozen=True)
+class Profile:
+    """All curves of one model on one data sample, with provenance.
+
+    Attributes:
+        suite: the suite's id (its path below the root, posix, without ``.toml``), or ``""``.
+        model: the entry's name.
+        modality: ``"vision"``, …
+        sequences: how many inputs were measured; ``units``: how many independent groups they form.
+        block_sequences: sequences in each block, in block order.
+        layers: from embedding to final, in order.
+        provenance: the conditions.
+    """
+
+    suite: str
+    model: str
+    modality: str
+    sequences: int
+    units: int
+    block_sequences: tuple[int, ...]
+    layers: tuple[LayerProfile, ...]
+    provenance: Provenance
+
+    def curve(self, metric: str) -> tuple[float | None, ...]:
+        """The values of ``metric``, a layer each; ``None`` where undefined or not measured."""
+        return tuple(
+            layer.estimates[metric].value if metric in layer.estimates else None
+            for layer in self.layers
+        )
