@@ -1,0 +1,64 @@
+"""What a suite can demand: the validated form of a ``[checks.*]`` table."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
+
+Share = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
+Margin = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Inconclusive = Literal["fail", "pass"]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Regression(_Strict):
+    """Compare with the stored baseline, layer by layer.
+
+    The margin of a layer is the larger of ``margin`` and ``margin_relative`` × |baseline|, never
+    below the metric's own floor.
+    """
+
+    margin: Margin = Field(0.0, description="largest accepted change, in the metric's own unit")
+    margin_relative: Margin | None = Field(
+        None, description="largest accepted change as a share of the baseline's magnitude"
+    )
+    worse: Literal["up", "down", "both"] | None = Field(
+        None, description="the direction that counts; the metric's own unless given"
+    )
+    alpha: Share = Field(
+        0.01, description="family-wise error over the layers of this check (Holm)"
+    )
+
+
+class MetricCheck(_Strict):
+    """Limits and a regression on one metric's curve."""
+
+    metric: str | None = Field(None, description="the metric; the check's own name unless given")
+    max: FiniteFloat | None = Field(None, description="no selected layer above this value")
+    min: FiniteFloat | None = Field(None, description="no selected layer below this value")
+    layers: str = Field(
+        "any",
+        description="'any' (every layer), 'last' (last block), 'final' (final normalisation), '3', '3-7'",
+    )
+    baseline: Regression | None = Field(None, description="compare with the stored baseline")
+    inconclusive: Inconclusive = Field(
+        "fail", description="what an outcome that these data cannot decide counts as"
+    )
+
+
+class DriftCorrelationCheck(_Strict):
+    """Is anisotropy explained by drift? Correlates the two curves over the layers."""
+
+    statistic: Literal["spearman", "pearson"] = Field("spearman", description="which correlation decides")
+    expect: Literal["explained", "not explained", "not identifiable"] | None = Field(
+        None, description="the verdict that is demanded"
+    )
+    baseline: Literal["same-verdict"] | None = Field(
+        None, description="demand the verdict that the stored baseline gives"
+    )
+    alpha: Share = Field(0.05, description="significance level of the correlation")
+    inconclusive: Inconclusive = Field("fail", description="what an undecidable outcome counts as")
