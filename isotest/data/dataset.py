@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -39,6 +40,16 @@ class Dataset(Protocol):
         """How many samples an iteration yields."""
         ...
 
+    @property
+    def grouped(self) -> bool:
+        """Whether samples may share a unit (some sample names a group)."""
+        ...
+
     def describe(self) -> Mapping[str, str | int | None]:
         """Flat description for the protocol (source, samples, seed); no absolute paths."""
         ...
+
+
+def fingerprint(digests: Sequence[bytes]) -> str:
+    """Digest of the digests of all samples, in index order: the identity of the decoded data."""
+    return hashlib.sha256(b"".join(digests)).hexdigest()
