@@ -1,0 +1,44 @@
+"""The pytest plugin. Without ``--isotest`` it registers its options and does nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+from isotest.plugin.options import add_options, is_enabled
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Register the options."""
+    add_options(parser)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the working part of the plugin when the run asks for it."""
+    if is_enabled(config):
+        from isotest.plugin.run import start
+
+        start(config)
+        return
+    for argument in config.args:
+        if argument.partition("::")[0].endswith(".toml"):
+            raise pytest.UsageError(
+                f"{argument} is an isotest suite: add --isotest to measure and gate its models"
+            )
+
+
+@pytest.fixture
+def isotest_profile(request: pytest.FixtureRequest) -> object:
+    """The profile of one model of the suites beside the test, a test run for each model.
+
+    Requires ``--isotest``: a test that asks for it cannot pass unmeasured.
+    """
+    entry = getattr(request, "param", None)
+    if entry is None:
+        raise pytest.UsageError(
+            f"{request.node.nodeid} uses isotest_profile, which measures models: run it with "
+            "--isotest (a test like this must not pass unmeasured)"
+        )
+    from isotest.plugin.run import profile_of
+
+    return profile_of(entry)

@@ -1,0 +1,3 @@
+"""Options that the repository's own runs need."""
+
+pytest_plugins = ["pytester"]

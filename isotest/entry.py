@@ -1,0 +1,189 @@
+"""An entry of a suite, measured: source and data opened, the cache asked first."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from isotest.cache import ProfileCache
+from isotest.data.identity import data_identity
+from isotest.models.identity import model_identity
+from isotest.profile import Profile
+from isotest.source import DATA_SCHEMES, MODEL_SCHEMES, parse_source
+from isotest.statistics.registry import METRICS
+
+if TYPE_CHECKING:
+    from isotest.faults import Alteration
+    from isotest.measure import Progress
+    from isotest.suite import ModelSpec, Suite
+
+ProgressFactory = Callable[[str, int], "Progress"]
+"""Called with what is measured and how many samples there are, when measuring starts."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a run may set on top of its suites.
+
+    Attributes:
+        device: torch device.
+        dtype, samples, batch_size: instead of the suite's, if given.
+        download: whether sources may reach the hub.
+        trust_remote_code: whether hub models may run their own code.
+    """
+
+    device: str = "cpu"
+    dtype: str | None = None
+    samples: int | Literal["all"] | None = None
+    batch_size: int | None = None
+    download: bool = False
+    trust_remote_code: bool = False
+
+
+@dataclass(frozen=True)
+class StandIn:
+    """A source measured in an entry's place; relative paths in it start at ``base``."""
+
+    source: str
+    base: Path
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A profile, whether it came from the cache, and how long getting it took."""
+
+    profile: Profile
+    cached: bool
+    seconds: float
+
+
+def measure_entry(
+    suite: Suite,
+    spec: ModelSpec,
+    settings: Settings,
+    *,
+    stand_in: StandIn | None = None,
+    cache: ProfileCache | None = None,
+    progress: ProgressFactory | None = None,
+    alter: Alteration | None = None,
+) -> Measurement:
+    """Measure one entry of a suite, or take its profile from the cache.
+
+    Args:
+        suite: the suite that the entry belongs to.
+        spec: the entry.
+        settings: the run's own settings.
+        stand_in: measured in the entry's place, under the entry's protocol.
+        cache: asked first and filled; ``None`` always measures.
+        progress: makes the progress display, once the number of samples is known.
+        alter: a planted fault, applied to the loaded model and its data; never cached.
+
+    Raises:
+        MissingError: weights, data, a package or a device are not here.
+        IsotestError: the source, the data or the model is at fault.
+    """
+    started = time.perf_counter()
+    key = None
+    if cache is not None and alter is None:
+        key = _cache_key(suite, spec, settings, stand_in, cache)
+        if key is not None and (found := cache.get(key)) is not None:
+            # The same numbers may have been measured for an entry of another name.
+            profile = replace(found, suite=suite.id, model=spec.name)
+            return Measurement(profile, cached=True, seconds=time.perf_counter() - started)
+    profile = _measure(suite, spec, settings, stand_in, progress, alter)
+    if key is not None and cache is not None:
+        cache.put(key, profile)
+    return Measurement(profile, cached=False, seconds=time.perf_counter() - started)
+
+
+def _measure(
+    suite: Suite,
+    spec: ModelSpec,
+    settings: Settings,
+    stand_in: StandIn | None,
+    progress: ProgressFactory | None,
+    alter: Alteration | None,
+) -> Profile:
+    from isotest.data.load import open_data
+    from isotest.measure import measure_loaded
+    from isotest.models.load import load_model
+
+    measure = suite.measure_of(spec)
+    dataset = open_data(
+        suite.data.source,
+        modality=suite.modality,
+        samples=suite.data.samples if settings.samples is None else settings.samples,
+        seed=suite.data.seed,
+        download=settings.download,
+        base=suite.path.parent,
+    )
+    loaded = load_model(
+        spec.source if stand_in is None else stand_in.source,
+        like=None if stand_in is None else spec.source,
+        config=spec.config,
+        layers=spec.layers,
+        preprocess=spec.preprocess,
+        device=settings.device,
+        dtype=settings.dtype or measure.dtype,
+        download=settings.download,
+        trust_remote_code=settings.trust_remote_code,
+        base=suite.path.parent if stand_in is None else stand_in.base,
+    )
+    if alter is not None:
+        loaded, dataset = alter(loaded, dataset)
+    return measure_loaded(
+        loaded,
+        dataset,
+        source=spec.source if stand_in is None else stand_in.source,
+        model=spec.name,
+        suite=suite.id,
+        modality=suite.modality,
+        representation=measure.representation,
+        special_tokens=measure.special_tokens,
+        batch_size=settings.batch_size or measure.batch_size,
+        progress=progress(spec.name, len(dataset)) if progress is not None else None,
+    )
+
+
+def _cache_key(
+    suite: Suite,
+    spec: ModelSpec,
+    settings: Settings,
+    stand_in: StandIn | None,
+    cache: ProfileCache,
+) -> str | None:
+    """The content key of the measurement; ``None`` where arbitrary code decides the numbers."""
+    source = spec.source if stand_in is None else stand_in.source
+    weights = model_identity(
+        parse_source(source, MODEL_SCHEMES),
+        config=spec.config,
+        base=suite.path.parent if stand_in is None else stand_in.base,
+    )
+    data = data_identity(parse_source(suite.data.source, DATA_SCHEMES), base=suite.path.parent)
+    if weights is None or data is None:
+        return None
+    measure = suite.measure_of(spec)
+    return cache.key(
+        {
+            "weights": weights,
+            # A stand-in borrows the architecture and the preprocessing of the entry.
+            "like": None if stand_in is None else spec.source,
+            "source": source,
+            "config": spec.config,
+            "layers": spec.layers,
+            "preprocess": spec.preprocess,
+            "data": data,
+            "data source": suite.data.source,
+            "samples": suite.data.samples if settings.samples is None else settings.samples,
+            "seed": suite.data.seed,
+            "modality": suite.modality,
+            "representation": measure.representation,
+            "special_tokens": measure.special_tokens,
+            "dtype": settings.dtype or measure.dtype,
+            "device": settings.device,
+            "metrics": list(METRICS),
+        }
+    )

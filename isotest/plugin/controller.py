@@ -1,0 +1,195 @@
+"""The controlling process: suite-level findings, recording, pruning, summary and report files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from isotest.baselines import changes
+from isotest.errors import IsotestError
+from isotest.plugin import collection
+from isotest.plugin.collection import NOT_SUITES
+from isotest.plugin.findings import Finding, emit, evaluated, family_wise, unclaimed
+from isotest.plugin.ledger import EntryRecord, Ledger
+from isotest.plugin.representation import VerdictRepr
+
+if TYPE_CHECKING:
+    from isotest.plugin.run import Run
+    from isotest.suite import Suite
+
+
+class Controller:
+    """Only one process has it; only it writes baselines and reports."""
+
+    def __init__(self, config: pytest.Config, run: Run) -> None:
+        self._config = config
+        self._run = run
+        self._options = run.options
+        self._ledger = Ledger()
+        self._notes: list[str] = []
+        if self._options.prune:
+            _require_full_run(config, run.options.suites)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Take the record, and give the message a headline for short summaries and JUnit."""
+        record = self._ledger.add(report)
+        if report.failed and isinstance(report.longrepr, str):
+            headline = record.headline if record else report.longrepr.splitlines()[0]
+            report.longrepr = VerdictRepr(report.nodeid, headline, report.longrepr)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
+        """After the last item, while failures still decide the exit code."""
+        result = yield
+        if not self._config.option.collectonly:
+            for finding in self._conclude(session):
+                session.testscollected += 1
+                emit(self._config, finding)
+        return result
+
+    def _conclude(self, session: pytest.Session) -> list[Finding]:
+        findings: list[Finding] = []
+        if self._options.update is not None:
+            findings.extend(self._record())
+        for suite_path, entries in self._ledger.by_suite().items():
+            if self._options.update is None:
+                findings.append(evaluated(suite_path, entries))
+                family = family_wise(suite_path, entries)
+                if family is not None:
+                    findings.append(family)
+            if not self._options.prune:
+                findings.append(self._unclaimed(suite_path))
+        if self._options.prune:
+            findings.append(self._prune())
+        findings.extend(self._write_reports())
+        return findings
+
+    def _record(self) -> list[Finding]:
+        """Write what the items measured; an entry with a red check is left as it was."""
+        findings = []
+        for entry in self._ledger:
+            profile = entry.measured()
+            if not entry.record or profile is None:
+                continue
+            nodeid = f"{entry.suite_path}::{entry.model}::recorded"
+            red = [check.check for check in entry.checks if not check.passed]
+            if red:
+                self._notes.append(
+                    f"{entry.suite_path}::{entry.model}: not recorded, because "
+                    f"{', '.join(red)} did not pass"
+                )
+                continue
+            store = self._run.store
+            path = store.path_of(entry.suite, entry.model)
+            try:
+                old = store.find(entry.suite, entry.model)
+            except IsotestError:
+                old = None
+            try:
+                store.write(profile)
+            except IsotestError as error:
+                findings.append(Finding(nodeid, str(error)))
+                continue
+            findings.append(Finding(nodeid, None))
+            verb = "recorded" if old is None else "recorded anew"
+            self._notes.append(f"{verb} {self._relative(path)}")
+            if old is not None:
+                self._notes.extend(f"    {line}" for line in changes(profile, old))
+        return findings
+
+    def _claims(self, suite: Suite) -> set[Path]:
+        """Baseline files that the suite's entries compare with."""
+        return {
+            self._run.store.path_of(suite.id, spec.name)
+            for spec in suite.models
+            if any(
+                getattr(check, "baseline", None) is not None
+                for check in suite.checks_of(spec).values()
+            )
+        }
+
+    def _unclaimed(self, suite_path: str) -> Finding:
+        suite = collection.load(self._run, self._run.rootpath / suite_path)
+        files = self._run.store.unclaimed(self._claims(suite), suite_ids=[suite.id])
+        return unclaimed(
+            suite_path,
+            [self._relative(path) for path in files],
+            "pytest --isotest --isotest-prune",
+        )
+
+    def _prune(self) -> Finding:
+        """Remove every baseline that no suite of the whole suites folder claims."""
+        claimed: set[Path] = set()
+        for path in sorted(self._options.suites.rglob("*.toml")):
+            if path.name not in NOT_SUITES:
+                claimed |= self._claims(collection.load(self._run, path))
+        nodeid = f"{self._relative(self._options.suites)}::(suite)::pruned"
+        try:
+            removed = self._run.store.prune(claimed)
+        except IsotestError as error:
+            return Finding(nodeid, str(error))
+        self._notes.extend(f"removed {self._relative(path)}" for path in removed)
+        if not removed:
+            self._notes.append("nothing to prune: every baseline is claimed by an entry")
+        return Finding(nodeid, None)
+
+    def _write_reports(self) -> list[Finding]:
+        from isotest.report.files import write_json, write_markdown
+
+        findings = []
+        entries = [summarise(entry) for entry in self._ledger]
+        for path, write in (
+            (self._options.json, write_json),
+            (self._options.summary, write_markdown),
+        ):
+            if path is None:
+                continue
+            try:
+                write(entries, path)
+            except OSError as error:
+                nodeid = f"{path.name}::(report)::written"
+                findings.append(Finding(nodeid, f"{path}: cannot be written: {error.strerror}"))
+        return findings
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Each model's curve beside its baseline, and what was recorded."""
+        from isotest.report.terminal import summary_lines
+
+        entries = [summarise(entry) for entry in self._ledger]
+        if not entries and not self._notes:
+            return
+        terminalreporter.section("isotest")
+        encoding = getattr(terminalreporter._tw._file, "encoding", None) or "ascii"
+        width = terminalreporter._tw.fullwidth
+        for line in summary_lines(entries, width=width, encoding=encoding):
+            terminalreporter.write_line(line)
+        for note in self._notes:
+            terminalreporter.write_line(note)
+
+    def _relative(self, path: Path) -> str:
+        return Path(os.path.relpath(path, self._run.rootpath)).as_posix()
+
+
+def _require_full_run(config: pytest.Config, suites: Path) -> None:
+    """Pruning after a partial run would remove what the other part claims."""
+    option = config.option
+    filters = {
+        "-k": option.keyword,
+        "-m": option.markexpr,
+        "--deselect": option.deselect,
+        "--last-failed": getattr(option, "lf", False),
+        "--isotest-model": config.getoption("isotest_model"),
+    }
+    given = [name for name, value in filters.items() if value]
+    whole = [Path(config.invocation_params.dir, argument) for argument in config.args] == [suites]
+    if given or not whole:
+        reason = ", ".join(given) if given else "only some suites were named"
+        raise pytest.UsageError(
+            "--isotest-prune removes what no entry claims, so it needs a full, unfiltered run of "
+            f"{suites} ({reason}): run 'pytest --isotest --isotest-prune'"
+        )

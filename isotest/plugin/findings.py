@@ -1,0 +1,101 @@
+"""Suite-level findings: what no single check can say, as testcases of their own.
+
+They are judged by the controlling process when all checks have been reported, and enter pytest as
+ordinary reports, so that the exit code, the terminal and JUnit count them alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import pytest
+
+from isotest.gate.multiplicity import holm
+
+if TYPE_CHECKING:
+    from isotest.plugin.ledger import EntryRecord
+
+FAMILY_ALPHA = 0.01
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One statement about a suite or the run; ``problem`` is the message if it is red."""
+
+    nodeid: str
+    problem: str | None
+
+
+def evaluated(suite_path: str, entries: Sequence[EntryRecord]) -> Finding:
+    """A suite in which nothing was compared is red, however green its items look."""
+    nodeid = f"{suite_path}::(suite)::evaluated"
+    checks = [check for entry in entries for check in entry.checks if check.check != "finite"]
+    if any(check.compared for check in checks) or not checks:
+        return Finding(nodeid, None)
+    skipped = sorted({c.skipped for entry in entries for c in entry.checks if c.skipped})
+    why = "".join(f"\n  skipped: {reason}" for reason in skipped)
+    return Finding(
+        nodeid,
+        f"{suite_path}: no check compared anything: expected at least one measured value to be "
+        f"judged, found none in {len(checks)} checks of {len(entries)} entries.{why}\n"
+        "  Bring what is missing, or do not run this suite here.",
+    )
+
+
+def family_wise(suite_path: str, entries: Sequence[EntryRecord]) -> Finding | None:
+    """Are the failures of many checks more than chance? Holm over all regressions of the suite."""
+    nodeid = f"{suite_path}::(suite)::family-wise"
+    p_values = {
+        f"{entry.model} · {check.check}": check.p_value
+        for entry in entries
+        for check in entry.checks
+        if check.p_value is not None
+    }
+    if not p_values:
+        return None
+    adjusted = dict(zip(p_values, holm(list(p_values.values())), strict=True))
+    beyond = {name: p for name, p in adjusted.items() if p < FAMILY_ALPHA}
+    if not beyond:
+        return Finding(nodeid, None)
+    lines = "".join(
+        f"\n  {name}: p = {p:.2g}" for name, p in sorted(beyond.items(), key=lambda kv: kv[1])
+    )
+    return Finding(
+        nodeid,
+        f"{suite_path}: {len(beyond)} of {len(p_values)} regression checks lie beyond their margin "
+        f"even after correction over the whole suite (Holm, {FAMILY_ALPHA:.0%}), so this is not "
+        f"the chance of many comparisons:{lines}",
+    )
+
+
+def unclaimed(suite_path: str, files: Sequence[str], prune: str) -> Finding:
+    """Baselines that no entry claims are red: they gate nothing and look as if they did."""
+    nodeid = f"{suite_path}::(suite)::baselines"
+    if not files:
+        return Finding(nodeid, None)
+    listing = "".join(f"\n  {file}" for file in files)
+    return Finding(
+        nodeid,
+        f"{suite_path}: {len(files)} baseline file(s) that no gated entry claims (renamed or "
+        f"removed entries?):{listing}\n  Remove them with: {prune}",
+    )
+
+
+def emit(config: pytest.Config, finding: Finding) -> None:
+    """Enter a finding into pytest as the report of a testcase."""
+    location = (finding.nodeid.partition("::")[0], None, finding.nodeid.rpartition("::")[2])
+    config.hook.pytest_runtest_logstart(nodeid=finding.nodeid, location=location)
+    outcome: Literal["passed", "failed"] = "passed" if finding.problem is None else "failed"
+    for when in ("setup", "call", "teardown"):
+        report = pytest.TestReport(
+            nodeid=finding.nodeid,
+            location=location,
+            keywords={},
+            outcome=outcome if when == "call" else "passed",
+            longrepr=finding.problem if when == "call" else None,
+            when=when,  # type: ignore[arg-type]
+        )
+        config.hook.pytest_runtest_logreport(report=report)
+    config.hook.pytest_runtest_logfinish(nodeid=finding.nodeid, location=location)

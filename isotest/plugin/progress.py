@@ -1,0 +1,68 @@
+"""Progress of a measurement on the terminal, from the third second on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from tqdm import tqdm
+
+if TYPE_CHECKING:
+    from isotest.measure import Progress
+
+_FORMAT = "isotest: {desc}: {n}/{total} samples, {rate_fmt}, {remaining} left"
+
+
+class _Lines:
+    """A file for tqdm that writes through pytest's terminal reporter, past the capture.
+
+    On a terminal the line is redrawn; in a log each state is a line of its own.
+    """
+
+    def __init__(self, reporter: pytest.TerminalReporter, redraw: bool) -> None:
+        self._reporter = reporter
+        self._redraw = redraw
+
+    def write(self, text: str) -> None:
+        if self._redraw:
+            self._reporter.write(text, flush=True)
+        elif line := text.strip():
+            self._reporter.write(f"\n{line}", flush=True)
+
+    def flush(self) -> None:
+        """Everything is flushed as it is written."""
+
+
+class ProgressDisplay:
+    """Shows one measurement at a time; silent in xdist workers, which have no terminal."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._reporter: pytest.TerminalReporter | None = config.pluginmanager.get_plugin(
+            "terminalreporter"
+        )
+        self._bar: tqdm[None] | None = None
+
+    def start(self, what: str, total: int) -> Progress:
+        """Begin showing ``what``; returns the function to call after each batch."""
+        self.close()
+        if self._reporter is None:
+            return lambda _count: None
+        redraw = self._reporter.isatty
+        self._bar = tqdm(
+            total=total,
+            desc=what,
+            delay=2,
+            leave=False,
+            mininterval=0.5 if redraw else 10,
+            unit=" samples",
+            bar_format=_FORMAT,
+            file=_Lines(self._reporter, redraw),
+            dynamic_ncols=redraw,
+        )
+        return self._bar.update
+
+    def close(self) -> None:
+        """Clear the line of the measurement that ended."""
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
