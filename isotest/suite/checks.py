@@ -1,0 +1,144 @@
+"""The ``[checks.*]`` tables: which name means which kind of check, and what makes one senseless."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError
+from pydantic_core import InitErrorDetails, PydanticCustomError
+
+from isotest.errors import IsotestError
+from isotest.gate.checks import DriftCorrelationCheck, MetricCheck
+from isotest.gate.layers import parse_selector
+from isotest.source import did_you_mean
+from isotest.statistics.registry import METRICS
+from isotest.suite.names import name_fault
+
+CheckSpec = MetricCheck | DriftCorrelationCheck
+
+DRIFT_CORRELATION = "drift_correlation"
+FINITE = "finite"
+
+Location = tuple[str | int, ...]
+
+
+def check_class(name: str) -> type[CheckSpec]:
+    """The kind of check that a table of this name describes."""
+    return DriftCorrelationCheck if name == DRIFT_CORRELATION else MetricCheck
+
+
+def fault(text: str, location: Location, value: object) -> InitErrorDetails:
+    """A fault in our own words, for ``ValidationError.from_exception_data``."""
+    return InitErrorDetails(
+        type=PydanticCustomError("fault", "{text}", {"text": text}), loc=location, input=value
+    )
+
+
+def _validate(tables: object) -> Mapping[str, CheckSpec]:
+    if not isinstance(tables, dict):
+        raise PydanticCustomError("dict_type", "expected tables [checks.NAME]")
+    checks: dict[str, CheckSpec] = {}
+    faults: list[InitErrorDetails] = []
+    for name, table in tables.items():
+        faults.extend(_name_faults(name, table))
+        if name == FINITE:
+            continue
+        try:
+            check = check_class(name).model_validate(table)
+        except ValidationError as error:
+            faults.extend(_below(name, error))
+            continue
+        faults.extend(_senseless(name, check))
+        checks[name] = check
+    if faults:
+        raise ValidationError.from_exception_data("checks", faults)
+    return checks
+
+
+def _below(name: str, error: ValidationError) -> Iterator[InitErrorDetails]:
+    for each in error.errors(include_url=False):
+        location = (name, *each["loc"])
+        if each["type"] == "fault":
+            yield fault(each["msg"], location, each["input"])
+        else:
+            yield InitErrorDetails(
+                type=PydanticCustomError(each["type"], "{msg}", {"msg": each["msg"]}),
+                loc=location,
+                input=each["input"],
+            )
+
+
+def _name_faults(name: str, table: Any) -> Iterator[InitErrorDetails]:
+    if name == FINITE:
+        yield fault(
+            "'finite' is always checked, on every entry and layer; leave [checks.finite] out",
+            (name,),
+            table,
+        )
+        return
+    if problem := name_fault(name):
+        yield fault(f"check: {problem}", (name,), table)
+    metric = table.get("metric") if isinstance(table, dict) else None
+    if name == DRIFT_CORRELATION or metric == name:
+        return
+    if isinstance(metric, str):
+        if metric not in METRICS:
+            yield fault(
+                f"unknown metric {metric!r}{did_you_mean(metric, METRICS)}",
+                (name, "metric"),
+                metric,
+            )
+        elif name in METRICS:
+            yield fault(
+                f"check {name!r} would judge {metric!r}: give it a name that is no other metric's",
+                (name, "metric"),
+                metric,
+            )
+    elif metric is None and name not in METRICS:
+        hint = did_you_mean(name, [*METRICS, DRIFT_CORRELATION])
+        yield fault(
+            f'unknown check {name!r}{hint} (a check of another name says: metric = "…")',
+            (name,),
+            table,
+        )
+
+
+def _senseless(name: str, check: CheckSpec) -> Iterator[InitErrorDetails]:
+    """A check that could only ever be green, or only ever red."""
+    if isinstance(check, DriftCorrelationCheck):
+        if check.expect is None and check.baseline is None:
+            yield fault(
+                f"check {name!r} demands nothing; give it 'expect' or 'baseline'", (name,), None
+            )
+        return
+    if check.max is None and check.min is None and check.baseline is None:
+        yield fault(
+            f"check {name!r} demands nothing; give it 'max', 'min' or 'baseline'", (name,), None
+        )
+    if check.max is not None and check.min is not None and check.min > check.max:
+        yield fault(
+            f"min = {check.min:g} is above max = {check.max:g}: no value satisfies both",
+            (name, "min"),
+            check.min,
+        )
+    try:
+        parse_selector(check.layers)
+    except IsotestError as error:
+        yield fault(str(error), (name, "layers"), check.layers)
+
+
+class ChecksTable(BaseModel):
+    """The ``[checks]`` tables, as editors see them: any name, by name its kind."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, MetricCheck] = Field(init=False)
+
+    drift_correlation: DriftCorrelationCheck | None = Field(
+        None, description="is anisotropy explained by drift?"
+    )
+
+
+Checks = Annotated[
+    Mapping[str, CheckSpec], PlainValidator(_validate, json_schema_input_type=ChecksTable)
+]

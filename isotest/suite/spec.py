@@ -1,0 +1,252 @@
+"""The validated form of a suite file, table by table."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from pathlib import Path  # noqa: TC003 - pydantic resolves it
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+from typing_extensions import TypedDict
+
+from isotest.errors import SourceError
+from isotest.source import DATA_SCHEMES, MODEL_SCHEMES, parse_source
+from isotest.suite.checks import Checks, CheckSpec, fault
+from isotest.suite.names import NAME_PATTERN, folded, name_fault
+
+_LARGEST_SEED = 2**63 - 1
+
+
+def _expected(what: str) -> WrapValidator:
+    """One message for a type with alternatives, in place of one for each of them."""
+
+    def validate(value: object, handler: ValidatorFunctionWrapHandler) -> object:
+        try:
+            return handler(value)
+        except ValidationError:
+            raise PydanticCustomError("expected", "expected {what}", {"what": what}) from None
+
+    return WrapValidator(validate)
+
+
+def _source_of(schemes: Collection[str]) -> AfterValidator:
+    def validate(text: str) -> str:
+        try:
+            parse_source(text, schemes)
+        except SourceError as error:
+            raise PydanticCustomError("fault", "{text}", {"text": str(error)}) from None
+        return text
+
+    return AfterValidator(validate)
+
+
+def _named(name: str) -> str:
+    if problem := name_fault(name):
+        raise PydanticCustomError("fault", "{text}", {"text": problem})
+    return name
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class DataSpec(_Table):
+    """The ``[data]`` table: what is fed through every model."""
+
+    source: Annotated[str, _source_of(DATA_SCHEMES)] = Field(
+        description="where the samples come from, as scheme:location; relative paths start at the "
+        "suite's folder",
+        examples=["sample:photographs", "folder:data/val"],
+    )
+    samples: Annotated[
+        Annotated[int, Field(ge=2)] | Literal["all"],
+        _expected('a whole number of at least 2, or "all"'),
+    ] = Field("all", description="how many samples to measure")
+    seed: int = Field(
+        0, ge=0, le=_LARGEST_SEED, description="which samples, where fewer than all are measured"
+    )
+
+
+class MeasureSpec(_Table):
+    """A ``[measure]`` table: what counts as a representation, and in which precision."""
+
+    representation: Literal["positions", "flattened"] | None = Field(
+        None,
+        description="'positions': every token or map position is a representation; 'flattened': "
+        "one input, one representation; by the kind of architecture unless given (tokens: "
+        "positions, feature maps: flattened)",
+    )
+    special_tokens: Literal["include", "exclude"] = Field(
+        "exclude", description="whether prefix tokens (CLS, distillation, registers) count"
+    )
+    batch_size: int = Field(
+        8, ge=1, description="inputs per forward pass; the numbers do not depend on it"
+    )
+    dtype: Literal["float32", "float64", "bfloat16", "float16"] = Field(
+        "float32", description="of the model; sums are always kept in float64"
+    )
+
+
+class PreprocessSpec(TypedDict, total=False):
+    """A ``preprocess`` table: how images become input, where the model does not say it itself."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid", strict=True)  # type: ignore[misc]
+
+    size: Annotated[
+        Annotated[int, Field(ge=1)]
+        | Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=2, max_length=2)],
+        _expected("a whole number of pixels, or [height, width]"),
+        Field(description="pixels: the side of a square, or [height, width]"),
+    ]
+    mean: Annotated[
+        list[float],
+        Field(min_length=1, description="subtracted from each channel, after scaling to 0…1"),
+    ]
+    std: Annotated[
+        list[Annotated[float, Field(gt=0)]],
+        Field(min_length=1, description="each channel is divided by it"),
+    ]
+    interpolation: Annotated[
+        Literal["nearest", "bilinear", "bicubic", "lanczos"],
+        Field(description="of the resizing"),
+    ]
+
+
+LayerPaths = Annotated[
+    Annotated[tuple[str, ...], Field(strict=False, min_length=1)]
+    | Annotated[Mapping[str, str], Field(min_length=1)],
+    _expected("a list of module paths, or a table of layer names and module paths; not empty"),
+]
+
+
+class ModelSpec(_Table):
+    """A ``[[models]]`` entry: one model, measured once, judged by every check."""
+
+    name: Annotated[str, AfterValidator(_named)] = Field(
+        description="of the entry in node ids, reports and the baseline's file name",
+        json_schema_extra={"pattern": NAME_PATTERN},
+    )
+    source: Annotated[str, _source_of(MODEL_SCHEMES)] = Field(
+        description="where the model comes from, as scheme:location; relative paths start at the "
+        "suite's folder",
+        examples=["init:vit?seed=0", "hub:google/vit-base-patch16-224"],
+    )
+    optional: bool = Field(
+        False, description="skip the entry, naming what is missing, where it cannot be had"
+    )
+    config: Annotated[
+        dict[str, JsonValue], _expected("a table of strings, numbers, booleans, arrays, tables")
+    ] = Field(
+        default_factory=dict,
+        description="overrides of the library's default configuration; for init:, and for path: "
+        "with architecture=",
+    )
+    preprocess: PreprocessSpec | None = Field(
+        None, description="how images become input; the model's own preprocessing unless given"
+    )
+    layers: LayerPaths | None = Field(
+        None,
+        description="modules to observe, by dotted path, in forward order; or a table of layer "
+        "names and paths; by the architecture unless given",
+    )
+    measure: MeasureSpec | None = Field(
+        None, description="overrides of [measure], key by key, for this entry"
+    )
+    checks: Checks = Field(
+        default_factory=dict,
+        description="checks of this entry; one of the suite's with the same name is replaced whole",
+    )
+
+    @model_validator(mode="after")
+    def _config_is_used(self) -> Self:
+        source = parse_source(self.source, MODEL_SCHEMES)
+        builds = source.scheme == "init" or (
+            source.scheme == "path" and "architecture" in source.options
+        )
+        if self.config and not builds:
+            raise PydanticCustomError(
+                "fault",
+                "{text}",
+                {
+                    "text": "'config' only applies where a model is built: to init:, and to path: "
+                    f"with architecture=; {source.scheme}: brings its own configuration"
+                },
+            )
+        return self
+
+
+def _distinct(models: tuple[ModelSpec, ...]) -> tuple[ModelSpec, ...]:
+    first: dict[str, int] = {}
+    faults = []
+    for index, model in enumerate(models):
+        position = first.setdefault(folded(model.name), index)
+        if position == index:
+            continue
+        earlier = models[position].name
+        text = f"two models are named {model.name!r}"
+        if earlier != model.name:
+            text = (
+                f"the names {earlier!r} and {model.name!r} differ only in case or accent encoding; "
+                "their baselines would share a file where file names ignore that: rename one"
+            )
+        faults.append(fault(text, (index, "name"), model.name))
+    if faults:
+        raise ValidationError.from_exception_data("models", faults)
+    return models
+
+
+def _some(checks: Mapping[str, CheckSpec]) -> Mapping[str, CheckSpec]:
+    if not checks:
+        raise PydanticCustomError("too_short", "expected at least one")
+    return checks
+
+
+class SuiteFile(_Table):
+    """A suite: models, the data they see, and what is demanded of their layer curves."""
+
+    title: str | None = Field(None, description="what the suite is about, for reports")
+    modality: Literal["vision"] = Field(description="kind of data")
+    data: DataSpec = Field(description="what is fed through every model")
+    measure: MeasureSpec = Field(
+        default_factory=MeasureSpec, description="what counts as a representation"
+    )
+    models: Annotated[
+        tuple[ModelSpec, ...], Field(strict=False, min_length=1), AfterValidator(_distinct)
+    ] = Field(description="the models, an entry each")
+    checks: Annotated[Checks, AfterValidator(_some)] = Field(
+        description="what is demanded of every model, a table for each check"
+    )
+
+
+class Suite(SuiteFile):
+    """A suite with its place.
+
+    Attributes:
+        path: the file; relative sources in it start at its folder.
+        id: its path below the root, posix, without ``.toml``: the key of its baselines.
+    """
+
+    path: Path
+    id: str
+
+    def checks_of(self, model: ModelSpec) -> Mapping[str, CheckSpec]:
+        """The checks of an entry: the suite's, with the entry's own in their place or added."""
+        return {**self.checks, **model.checks}
+
+    def measure_of(self, model: ModelSpec) -> MeasureSpec:
+        """How an entry is measured: the suite's table, with the keys the entry sets itself."""
+        if model.measure is None:
+            return self.measure
+        own: dict[str, Any] = model.measure.model_dump(exclude_unset=True)
+        return self.measure.model_copy(update=own)
