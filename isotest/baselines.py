@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 __all__ = [
     "BaselineStore",
     "changes",
-    "collisions",
     "comparable",
     "recorded_differences",
     "reproduces",
@@ -64,34 +63,6 @@ def _relative_path(suite: str, model: str) -> Path:
     return Path(*(slug(part) for part in suite.split("/") if part), f"{slug(model)}.json")
 
 
-def collisions(entries: Iterable[Entry]) -> list[str]:
-    """A message for each pair of entries that cannot both have a baseline, on any file system.
-
-    >>> collisions([("vision/a", "vit"), ("vision/a", "ViT")])
-    []
-    >>> len(collisions([("a", "x"), ("a/x.json", "y")]))
-    1
-    """
-    owners: dict[Path, Entry] = {}
-    messages = []
-    for entry in sorted(set(entries)):
-        path = _relative_path(*entry)
-        other = owners.setdefault(path, entry)
-        if other != entry:
-            messages.append(
-                f"{_called(other)} and {_called(entry)} would share the baseline file "
-                f"{path.as_posix()}; rename one of them"
-            )
-    for path, entry in owners.items():
-        messages.extend(
-            f"the baseline file {folder.as_posix()} of {_called(owners[folder])} is where a folder "
-            f"for {_called(entry)} must be; rename one of them"
-            for folder in path.parents
-            if folder in owners
-        )
-    return messages
-
-
 def _called(entry: Entry) -> str:
     suite, model = entry
     return f"model {model!r} of suite {suite!r}" if suite else f"model {model!r}"
@@ -114,6 +85,34 @@ class BaselineStore:
         'baselines/vision/transformers/vit.json'
         """
         return self.root / _relative_path(suite, model)
+
+    def collisions(self, entries: Iterable[Entry]) -> list[str]:
+        """A message for each pair of entries that cannot both have a baseline, on any file system.
+
+        >>> store = BaselineStore(Path("baselines"))
+        >>> store.collisions([("vision/a", "vit"), ("vision/a", "ViT")])
+        []
+        >>> store.collisions([("a", "x"), ("a/x.json", "y")])  # doctest: +ELLIPSIS
+        ["the baseline file baselines/a/x.json of model 'x' of suite 'a' is where a folder ..."]
+        """
+        owners: dict[Path, Entry] = {}
+        messages = []
+        for entry in sorted(set(entries)):
+            path = self.path_of(*entry)
+            other = owners.setdefault(path, entry)
+            if other != entry:
+                messages.append(
+                    f"{_called(other)} and {_called(entry)} would share the baseline file "
+                    f"{path.as_posix()}; rename one of them"
+                )
+        for path, entry in owners.items():
+            messages.extend(
+                f"the baseline file {folder.as_posix()} of {_called(owners[folder])} is where a "
+                f"folder for {_called(entry)} must be; rename one of them"
+                for folder in path.parents
+                if folder in owners
+            )
+        return messages
 
     def find(self, suite: str, model: str) -> Profile | None:
         """The baseline of ``model`` in ``suite``; ``None`` where there is none.
@@ -155,26 +154,27 @@ class BaselineStore:
         return path
 
     def unclaimed(
-        self, claimed: Collection[Entry], suites: Collection[str] | None = None
+        self, claimed: Collection[Path], suite_ids: Collection[str] | None = None
     ) -> list[Path]:
         """The baseline files that no entry claims, sorted.
 
         Args:
-            claimed: all entries that exist, whether or not they were measured.
-            suites: look only at files of these suites; at all by default, so that those of a suite
-                that was removed are found.
+            claimed: ``path_of`` every entry that compares with a baseline, measured or not.
+            suite_ids: look only at files of these suites; at all of them by default, so that those
+                of a suite that was removed are found.
         """
-        paths = {self.path_of(*entry) for entry in claimed}
         # By identity as well: on a file system that ignores case, VIT.json *is* vit.json.
-        identities = {(status.st_dev, status.st_ino) for status in map(_status, paths) if status}
-        folders = None if suites is None else {self.path_of(suite, "x").parent for suite in suites}
+        identities = {(status.st_dev, status.st_ino) for status in map(_status, claimed) if status}
+        folders = (
+            None if suite_ids is None else {self.path_of(suite, "x").parent for suite in suite_ids}
+        )
         found = []
         for folder, _, names in os.walk(self.root):
             if folders is not None and Path(folder) not in folders:
                 continue
             for name in names:
                 path = Path(folder, name)
-                if path.suffix.lower() != ".json" or name.startswith(".") or path in paths:
+                if path.suffix.lower() != ".json" or name.startswith(".") or path in claimed:
                     continue
                 status = _status(path)
                 if status is None or (status.st_dev, status.st_ino) not in identities:
@@ -182,7 +182,7 @@ class BaselineStore:
         return sorted(found)
 
     def prune(
-        self, claimed: Collection[Entry], suites: Collection[str] | None = None
+        self, claimed: Collection[Path], suite_ids: Collection[str] | None = None
     ) -> list[Path]:
         """Remove what ``unclaimed`` finds, and folders that become empty; returns what it removed.
 
@@ -190,7 +190,7 @@ class BaselineStore:
             BaselineError: a file cannot be removed.
         """
         with self.locked():
-            paths = self.unclaimed(claimed, suites)
+            paths = self.unclaimed(claimed, suite_ids)
             for path in paths:
                 try:
                     path.unlink()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import json
 import os
 import platform
 import sys
@@ -13,6 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from isotest.content import ContentDigests, combined_digest
 from isotest.errors import BaselineError
 from isotest.profile_json import read_profile, write_profile
 
@@ -55,42 +55,6 @@ def cache_folder() -> Path:
     return Path(user_cache_dir("isotest", appauthor=False))
 
 
-def measurement_key(
-    *,
-    weights: str | None,
-    data: str | None,
-    conditions: Mapping[str, str | int | float | bool | None],
-) -> str | None:
-    """The key of a measurement: the same key promises the same profile.
-
-    The versions of Python, of the libraries and of the machine's architecture, and isotest's own
-    source, are part of it by themselves.
-
-    Args:
-        weights: ``isotest.models.identity.model_identity`` of the model source.
-        data: ``isotest.data.identity.data_identity`` of the data source.
-        conditions: everything else that decides what the profile says: suite, model, source,
-            samples, seed, representation, special tokens, layers, device, dtype, …
-
-    Returns:
-        64 hexadecimal digits; ``None`` where the model or the data has no identity, so that it
-        must be measured each time.
-    """
-    if weights is None or data is None:
-        return None
-    parts = {
-        "weights": weights,
-        "data": data,
-        "conditions": dict(conditions),
-        "python": platform.python_version(),
-        "machine": f"{sys.platform}-{platform.machine()}",
-        "libraries": {name: _version(name) for name in _LIBRARIES},
-        "isotest": own_source_digest(),
-    }
-    canonical = json.dumps(parts, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(canonical.encode()).hexdigest()
-
-
 @functools.cache
 def own_source_digest() -> str:
     """Of isotest's source files, so that a change of a formula never reads older numbers."""
@@ -120,6 +84,34 @@ class ProfileCache:
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = cache_folder() if folder is None else folder
         self._told_unwritable = False
+
+    def key(self, parts: Mapping[str, object]) -> str:
+        """The key of a measurement: the same key promises the same numbers.
+
+        The version of Python, those of the libraries, the machine's architecture and isotest's own
+        source are part of it by themselves.
+
+        Args:
+            parts: everything else that decides the numbers, JSON-able: the identities of model and
+                data, the source as text, samples, seed, representation, layers, device, dtype, …
+
+        Returns:
+            64 hexadecimal digits.
+        """
+        return combined_digest(
+            {
+                "parts": dict(parts),
+                "python": platform.python_version(),
+                "machine": f"{sys.platform}-{platform.machine()}",
+                "libraries": {name: _version(name) for name in _LIBRARIES},
+                "isotest": own_source_digest(),
+            }
+        )
+
+    @functools.cached_property
+    def digests(self) -> ContentDigests:
+        """Digests of large files, remembered in this folder."""
+        return ContentDigests(self.folder)
 
     def get(self, key: str) -> Profile | None:
         """The profile under ``key``; ``None`` where there is none or it is damaged.
