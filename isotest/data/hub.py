@@ -1,0 +1,200 @@
+"""``hub:ORG/NAME[@REVISION]?split=SPLIT[&image=COLUMN&group=COLUMN&config=NAME]``.
+
+A copy that ``datasets`` has already prepared on this machine is used as it is; otherwise, where
+downloads are allowed, the split is streamed: shuffled by the seed, and read only as far as needed.
+The two select different images, so the selection is part of the description. Data sets that come
+as code are never run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from PIL import Image
+
+from isotest.data.file import require_columns
+from isotest.data.rows import Row, Rows, Stream, group_name
+from isotest.errors import MissingError, SourceError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from isotest.source import Source
+
+BUFFER = 1000
+_NAME = re.compile(r"[\w.-]+/[\w.-]+")
+
+
+def open_hub(source: Source, *, base: Path, download: bool) -> Rows | Stream:
+    """Open the prepared copy of a data set, or stream it."""
+    source.require_options(("split", "image", "group", "config"))
+    where = f"data source {str(source)!r}"
+    if not _NAME.fullmatch(source.location):
+        raise SourceError(f"{where}: expected 'hub:organisation/name'")
+    if Path(source.location).exists():
+        raise SourceError(
+            f"{where}: {source.location} is a folder in the working directory, which datasets "
+            "would read in place of the hub; use folder:, or work from elsewhere"
+        )
+    columns = source.options.get("image", "image"), source.options.get("group")
+    builder = _prepared(source)
+    if builder is not None:
+        split = _split(builder.as_dataset, source, builder.info.splits)
+        require_columns(where, columns, split.column_names)
+        return PreparedRows(split, where, *columns)
+    if not download:
+        pinned = f" at {source.revision}" if source.revision else ""
+        raise MissingError(
+            f"{where}: {source.location}{pinned} is not on this machine",
+            "add --isotest-download to stream it, or prepare a copy with datasets.load_dataset",
+        )
+    builder = _remote(source)
+    split = _split(builder.as_streaming_dataset, source, builder.info.splits)
+    if split.column_names is not None:
+        require_columns(where, columns, split.column_names)
+    known = (builder.info.splits or {}).get(source.options["split"])
+    return RemoteStream(split, where, *columns, known.num_examples if known else None)
+
+
+class PreparedRows:
+    """A split of a data set that ``datasets`` has prepared on this machine."""
+
+    def __init__(self, split: Any, where: str, image: str, group: str | None) -> None:
+        self._split = split
+        self._where = where
+        self._columns = image, group
+        self.grouped = group is not None
+
+    def __len__(self) -> int:
+        return len(self._split)
+
+    def read(self, positions: Sequence[int]) -> Iterator[Row]:
+        """The images in these rows."""
+        for position in positions:
+            origin = f"{self._where}, row {position}"
+            with _decoding(origin):
+                values = self._split[position]
+            yield _row(values, *self._columns, origin)
+
+
+class RemoteStream:
+    """A split that is read over the network, in shuffled order."""
+
+    shuffle = f"stream, shuffled in a buffer of {BUFFER}"
+
+    def __init__(
+        self, split: Any, where: str, image: str, group: str | None, available: int | None
+    ) -> None:
+        self._split = split
+        self._where = where
+        self._columns = image, group
+        self._available = available or None
+        self.grouped = group is not None
+
+    def available(self) -> int | None:
+        """The number of rows that the data set's card states."""
+        return self._available
+
+    def read(self, seed: int) -> Iterator[Row]:
+        """All images, shuffled by ``seed``."""
+        rows = iter(self._split.shuffle(seed=seed, buffer_size=BUFFER))
+        position = 0
+        while True:
+            origin = f"{self._where}, row {position} of the shuffled stream"
+            with _decoding(origin):
+                values = next(rows, None)
+            if values is None:
+                return
+            yield _row(values, *self._columns, origin)
+            position += 1
+
+
+def _prepared(source: Source) -> Any:
+    """The builder of the copy on this machine, or ``None``."""
+    import datasets
+
+    # Offline, `datasets` looks at nothing but its cache. It takes the copy prepared last, whatever
+    # revision is asked for, so that is checked here; a copy's hash is its commit.
+    online = datasets.config.HF_HUB_OFFLINE
+    datasets.config.HF_HUB_OFFLINE = True
+    try:
+        with _quiet():
+            builder = datasets.load_dataset_builder(source.location, source.options.get("config"))
+    except (OSError, ValueError):
+        return None
+    finally:
+        datasets.config.HF_HUB_OFFLINE = online
+    commit = Path(builder.cache_dir).name
+    if source.revision in (None, "main", commit):
+        return builder
+    return None
+
+
+def _remote(source: Source) -> Any:
+    import datasets
+
+    where = f"data source {str(source)!r}"
+    try:
+        with _quiet():
+            return datasets.load_dataset_builder(
+                source.location, source.options.get("config"), revision=source.revision
+            )
+    except datasets.exceptions.DatasetNotFoundError as error:
+        raise MissingError(
+            f"{where}: {error}",
+            "correct the name; for gated or private data log in ('hf auth login' or HF_TOKEN)",
+        ) from error
+    except (ValueError, RuntimeError, datasets.exceptions.DatasetsError) as error:
+        raise SourceError(f"{where}: {error}") from error
+    except OSError as error:
+        raise MissingError(
+            f"{where}: the hub cannot be reached ({error})", "check the network"
+        ) from error
+
+
+def _split(read: Any, source: Source, splits: Any) -> Any:
+    where = f"data source {str(source)!r}"
+    listed = f"; its splits: {', '.join(splits)}" if splits else ""
+    name = source.options.get("split")
+    if not name:
+        raise SourceError(f"{where}: expected '?split=NAME'{listed}")
+    try:
+        return read(split=name)
+    except ValueError as error:
+        raise SourceError(f"{where}: no split {name!r}{listed or f'; {error}'}") from error
+    except OSError as error:
+        raise MissingError(f"{where}: cannot be read ({error})", "check the network") from error
+
+
+def _row(values: dict[str, Any], image: str, group: str | None, origin: str) -> Row:
+    require_columns(origin, (image, group), values)
+    if not isinstance(values[image], Image.Image):
+        raise SourceError(
+            f"{origin}: column {image!r} holds {type(values[image]).__name__}, expected images"
+        )
+    return Row(origin, values[image], group_name(values[group], origin) if group else None)
+
+
+@contextlib.contextmanager
+def _decoding(origin: str) -> Iterator[None]:
+    """Name the row in whatever goes wrong inside ``datasets`` and Pillow."""
+    try:
+        yield
+    except Exception as error:
+        raise SourceError(f"{origin}: cannot be read ({type(error).__name__}: {error})") from error
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the notes that ``datasets`` logs about its cache."""
+    import datasets
+
+    verbosity = datasets.logging.get_verbosity()
+    datasets.logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        datasets.logging.set_verbosity(verbosity)
