@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
     from PIL.Image import Image
     from torch import Tensor, nn
 
@@ -33,7 +34,9 @@ class ObservedLayer:
 class Preprocess(Protocol):
     """Turns decoded images into the model's keyword inputs."""
 
-    def __call__(self, images: Sequence[Image]) -> Mapping[str, Tensor]: ...
+    def __call__(self, images: Sequence[Image]) -> Mapping[str, Tensor]:
+        """One batch of decoded images to the keyword inputs of a forward pass."""
+        ...
 
     def describe(self) -> Mapping[str, str | int | float]:
         """Flat description for the protocol: sizes, means, interpolation; equal iff equivalent."""

@@ -1,0 +1,170 @@
+"""A model source, built and made ready to be measured."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from isotest.errors import MissingError, SourceError
+from isotest.models.loaded import LoadedModel, Preprocess
+from isotest.models.registry import Built, Request, build
+from isotest.source import MODEL_SCHEMES, Source, did_you_mean, parse_source
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    import torch
+    from torch import nn
+
+    from isotest.models.layers import Layers
+
+DTYPES = ("float32", "float64", "bfloat16", "float16")
+
+
+def load_model(
+    source: Source | str,
+    *,
+    config: Mapping[str, object] | None = None,
+    layers: Layers | None = None,
+    preprocess: Mapping[str, object] | None = None,
+    device: str = "cpu",
+    dtype: str = "float32",
+    download: bool = False,
+    trust_remote_code: bool = False,
+    base: Path | None = None,
+    like: Source | str | None = None,
+) -> LoadedModel:
+    """Load a model, find its layers, and make it ready to be measured.
+
+    Args:
+        source: where the model comes from, e.g. ``"init:vit?seed=0"``.
+        config: overrides of the architecture's configuration.
+        layers: modules to observe instead of those found: paths, which become ``0``, ``1``, …, or
+            names to paths, below the base model.
+        preprocess: ``size``, ``resize``, ``interpolation``, ``mean``, ``std``, ``channels`` instead
+            of the model's own image preprocessing.
+        device: where the model runs.
+        dtype: what it runs in; ``weights`` digests what the source holds, whatever this is.
+        download: whether the hub may be reached.
+        trust_remote_code: whether code that comes with the weights may run.
+        base: what relative paths in the source start from; the working directory by default.
+        like: the source that this one stands in for. A bare state dict is loaded strictly into its
+            architecture, ``config`` describes it, and its preprocessing is used.
+
+    Raises:
+        MissingError: weights, a package, a folder or a device are not here.
+        SourceError: anything else that is wrong with what was given.
+    """
+    request = Request(
+        source=_parsed(source),
+        config=dict(config or {}),
+        base=Path.cwd() if base is None else base,
+        download=download,
+        trust_remote_code=trust_remote_code,
+        like=None if like is None else _parsed(like),
+    )
+    what = str(request.source)
+    place, precision = _device(device), _dtype(dtype)
+    built = build(request)
+    module = _base_model(built.module).eval().requires_grad_(False)
+    return _ready(module, built, request, what, layers, preprocess, place, precision)
+
+
+def _ready(
+    module: nn.Module,
+    built: Built,
+    request: Request,
+    what: str,
+    layers: Layers | None,
+    overrides: Mapping[str, object] | None,
+    device: torch.device,
+    dtype: torch.dtype,
+) -> LoadedModel:
+    from PIL import Image
+
+    from isotest.models.architecture import architecture, weights_fingerprint
+    from isotest.models.layers import observe
+    from isotest.models.preprocess import preprocess_of
+
+    lender = _lender(built, request)
+    prepare: Preprocess = preprocess_of(
+        module, what, folder=lender.folder, brought=lender.preprocess, overrides=overrides
+    )
+    parameter = next(module.parameters(), None)
+    blank = {
+        key: value.to(parameter.dtype)
+        if parameter is not None and value.is_floating_point()
+        else value
+        for key, value in prepare([Image.new("RGB", (224, 224), (128, 128, 128))]).items()
+    }
+    observation = observe(module, blank, what, layers)
+    weights = weights_fingerprint(module)
+    try:
+        placed = module.to(device=device, dtype=dtype)
+    except Exception as error:
+        raise MissingError(
+            f"source {what!r}: {device} cannot hold the model: {error}", "use --isotest-device cpu"
+        ) from error
+    return LoadedModel(
+        module=placed,
+        layers=observation.layers,
+        preprocess=prepare,
+        architecture=architecture(module),
+        weights=weights,
+        commit=built.commit,
+        versions={name: version(name) for name in ("torch", "torchvision", *built.libraries)},
+        default_representation=observation.representation,
+    )
+
+
+def _parsed(source: Source | str) -> Source:
+    return parse_source(source, MODEL_SCHEMES) if isinstance(source, str) else source
+
+
+def _base_model(module: nn.Module) -> nn.Module:
+    """The backbone of a transformers head model; any other module as it is."""
+    base = getattr(module, "base_model", None)
+    return base if hasattr(module, "base_model_prefix") and base is not None else module
+
+
+def _lender(built: Built, request: Request) -> Built:
+    """Whose preprocessing is used: a stand-in is fed what the entry it stands in for is fed."""
+    if request.like is None or request.like.scheme not in ("hub", "path", "package", "sample"):
+        return built
+    import torch
+
+    # Only the folder matters; on the meta device nothing is allocated or drawn for it.
+    with torch.device("meta"):
+        return build(replace(request, source=request.like, like=None, weights=False))
+
+
+def _dtype(name: str) -> torch.dtype:
+    import torch
+
+    if name not in DTYPES:
+        raise SourceError(f"unknown dtype {name!r}{did_you_mean(name, DTYPES)}")
+    dtype: torch.dtype = getattr(torch, name)
+    return dtype
+
+
+def _device(name: str) -> torch.device:
+    import torch
+
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise SourceError(f"unknown device {name!r}: {str(error).splitlines()[0]}") from None
+    count: dict[str, Callable[[], int]] = {
+        "cuda": torch.cuda.device_count,
+        "mps": lambda: int(torch.backends.mps.is_available()),
+    }
+    found = count.get(device.type, lambda: 1)()
+    if device.type == "meta" or (device.index or 0) >= found:
+        raise MissingError(
+            f"device {name!r} was asked for, torch {torch.__version__} sees {found or 'none'} of "
+            f"its kind here",
+            "run on a machine that has it, or use --isotest-device cpu",
+        )
+    return device

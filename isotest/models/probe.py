@@ -1,0 +1,146 @@
+"""One forward pass of one blank image: what runs, in which order, with which shapes.
+
+A layer that is found by name alone may never run, run twice, or turn out not to be what its name
+says. Looking once, before anything is measured, costs a forward pass of a single input.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from isotest.errors import IsotestError, SourceError
+from isotest.models.configuration import one_line
+from isotest.models.select import first
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from torch import Tensor, nn
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What one forward pass showed of a module.
+
+    Attributes:
+        calls: how often it ran.
+        shape: of its output's first tensor; ``None`` where there is none.
+    """
+
+    calls: int = 0
+    shape: tuple[int, ...] | None = None
+
+
+def watch(
+    module: nn.Module, inputs: Mapping[str, Tensor], what: str, paths: tuple[str, ...]
+) -> dict[str, Seen]:
+    """How often each of ``paths`` runs in one forward pass, and the shape of what comes out.
+
+    Raises:
+        SourceError: the forward pass fails.
+    """
+    seen = {path: Seen() for path in paths}
+
+    def hook_of(path: str) -> Callable[[Any, Any, Any], None]:
+        def hook(_module: Any, _inputs: Any, output: Any) -> None:
+            shape = getattr(first(output), "shape", None)
+            seen[path] = Seen(seen[path].calls + 1, None if shape is None else tuple(shape))
+
+        return hook
+
+    handles = [module.get_submodule(path).register_forward_hook(hook_of(path)) for path in seen]
+    run(module, inputs, what, handles)
+    return seen
+
+
+def neighbours(
+    module: nn.Module, inputs: Mapping[str, Tensor], what: str, start: str, end: str
+) -> tuple[str | None, str | None]:
+    """The module whose output enters module ``start``, and the norm that takes what ``end`` yields.
+
+    The first is the embedding output whatever the library calls it: of several modules that pass
+    the same tensor on, the last one to finish. The second is a module of a class named ``…Norm…``
+    that is fed exactly the output of ``end``; a norm of something else (a pooled map, a CLS token)
+    is not the final normalisation of the curve.
+
+    Returns:
+        The two paths, ``None`` where there is none.
+
+    Raises:
+        SourceError: the forward pass fails.
+    """
+    before: list[tuple[str, Any]] = []
+    found: dict[str, str] = {}
+    state: dict[str, Any] = {"started": False, "last": None}
+
+    def enter(path: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        given = first(args) if args else first(kwargs)
+        if path == start and not state["started"]:
+            state["started"] = True
+            for earlier, output in before:
+                if _same(output, given):
+                    found["stem"] = earlier
+            before.clear()
+        elif (
+            "final" not in found
+            and _same(given, state["last"])
+            and "norm" in type(module.get_submodule(path)).__name__.lower()
+        ):
+            found["final"] = path
+
+    def leave(path: str, output: Any) -> None:
+        if not state["started"]:
+            before.append((path, first(output)))
+        elif path == end:
+            state["last"] = first(output)
+
+    def enter_of(path: str) -> Callable[[Any, Any, Any], None]:
+        return lambda _module, args, kwargs: enter(path, args, kwargs)
+
+    def leave_of(path: str) -> Callable[[Any, Any, Any], None]:
+        return lambda _module, _inputs, output: leave(path, output)
+
+    handles = []
+    for path, child in module.named_modules():
+        if path:
+            handles.append(child.register_forward_pre_hook(enter_of(path), with_kwargs=True))
+            handles.append(child.register_forward_hook(leave_of(path)))
+    run(module, inputs, what, handles)
+    return found.get("stem"), found.get("final")
+
+
+def run(module: nn.Module, inputs: Mapping[str, Tensor], what: str, handles: list[Any]) -> None:
+    """Run the module once and take the hooks off again.
+
+    Raises:
+        SourceError: the forward pass fails.
+    """
+    import torch
+
+    try:
+        with torch.inference_mode():
+            module(**inputs)
+    except IsotestError:
+        raise
+    except Exception as error:
+        shapes = ", ".join(f"{key} {tuple(value.shape)}" for key, value in inputs.items())
+        raise SourceError(
+            f"source {what!r}: {type(module).__name__} fails on one blank input ({shapes}): "
+            f"{one_line(error)}; 'preprocess' in the suite entry sets the size and the channels"
+        ) from error
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _same(a: Any, b: Any) -> bool:
+    """The same memory in the same shape: an Identity or an idle Dropout passes its input on."""
+    import torch
+
+    return (
+        isinstance(a, torch.Tensor)
+        and isinstance(b, torch.Tensor)
+        and a.data_ptr() == b.data_ptr()
+        and a.shape == b.shape
+    )
