@@ -9,19 +9,17 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from isotest.data.batches import batches
     from isotest.data.dataset import Dataset, Sample, fingerprint
     from isotest.data.load import open_data
 
 _HOME = {
     "Dataset": "dataset",
     "Sample": "dataset",
-    "batches": "batches",
     "fingerprint": "dataset",
     "open_data": "load",
 }
 
-__all__ = ["Dataset", "Sample", "batches", "fingerprint", "open_data"]
+__all__ = ["Dataset", "Sample", "fingerprint", "open_data"]
 
 
 def __getattr__(name: str) -> Any:

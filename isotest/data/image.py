@@ -7,7 +7,7 @@
 | with transparency | the colours without it, as torchvision's and transformers' loaders |
 | 16-bit grey | v / 257, rounded (Pillow's own conversion would clip at 255) |
 | 16-bit colour | the high byte, by Pillow's decoder |
-| floating point, 32-bit integers above 65535, LAB | refused: no range is implied |
+| floating point, 32-bit integers above 65535 | refused: no range is implied |
 | EXIF orientation | applied |
 | several frames or pages | the first one |
 
@@ -57,8 +57,8 @@ def decode(content: Path | bytes, origin: str) -> Image.Image:
         ) from error
     except SourceError:
         raise
-    except (OSError, SyntaxError, ValueError, EOFError) as error:
-        # Pillow's decoders report damage as any of these.
+    except Exception as error:
+        # Pillow's decoders report damage as almost any exception: OSError, SyntaxError, struct.error.
         raise SourceError(
             f"image {origin}: cannot be decoded ({error}); replace or remove it"
         ) from error
