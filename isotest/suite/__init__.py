@@ -3,9 +3,17 @@
 from isotest.suite.checks import CheckSpec
 from isotest.suite.load import load_suite
 from isotest.suite.schema import suite_schema
-from isotest.suite.spec import DataSpec, MeasureSpec, ModelSpec, PreprocessSpec, Suite
+from isotest.suite.spec import (
+    MODALITIES,
+    DataSpec,
+    MeasureSpec,
+    ModelSpec,
+    PreprocessSpec,
+    Suite,
+)
 
 __all__ = [
+    "MODALITIES",
     "CheckSpec",
     "DataSpec",
     "MeasureSpec",

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from pathlib import Path  # noqa: TC003 - pydantic resolves it
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import (
     AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
+    FiniteFloat,
     JsonValue,
     ValidationError,
     ValidatorFunctionWrapHandler,
@@ -25,7 +26,13 @@ from isotest.source import DATA_SCHEMES, MODEL_SCHEMES, parse_source
 from isotest.suite.checks import Checks, CheckSpec, fault
 from isotest.suite.names import NAME_PATTERN, folded, name_fault
 
+Modality = Literal["vision"]
+MODALITIES: tuple[str, ...] = get_args(Modality)
+
 _LARGEST_SEED = 2**63 - 1
+
+_Pixels = Annotated[int, Field(ge=1)]
+_Positive = Annotated[FiniteFloat, Field(gt=0)]
 
 
 def _expected(what: str) -> WrapValidator:
@@ -99,28 +106,36 @@ class MeasureSpec(_Table):
 
 
 class PreprocessSpec(TypedDict, total=False):
-    """A ``preprocess`` table: how images become input, where the model does not say it itself."""
+    """A ``preprocess`` table: how images become input; it replaces the model's own whole."""
 
     __pydantic_config__ = ConfigDict(extra="forbid", strict=True)  # type: ignore[misc]
 
     size: Annotated[
-        Annotated[int, Field(ge=1)]
-        | Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=2, max_length=2)],
+        _Pixels | Annotated[list[_Pixels], Field(min_length=2, max_length=2)],
         _expected("a whole number of pixels, or [height, width]"),
-        Field(description="pixels: the side of a square, or [height, width]"),
+        Field(description="of the input, in pixels: the side of a square, or [height, width]"),
     ]
-    mean: Annotated[
-        list[float],
-        Field(min_length=1, description="subtracted from each channel, after scaling to 0…1"),
-    ]
-    std: Annotated[
-        list[Annotated[float, Field(gt=0)]],
-        Field(min_length=1, description="each channel is divided by it"),
+    resize: Annotated[
+        _Pixels,
+        Field(
+            description="length of the shorter edge before the centre is cut out, in pixels; an "
+            "image is stretched to 'size' unless given"
+        ),
     ]
     interpolation: Annotated[
-        Literal["nearest", "bilinear", "bicubic", "lanczos"],
-        Field(description="of the resizing"),
+        Literal["nearest", "bilinear", "bicubic"], Field(description="of the resizing")
     ]
+    mean: Annotated[
+        FiniteFloat | Annotated[list[FiniteFloat], Field(min_length=1)],
+        _expected("a finite number, or one for each channel"),
+        Field(description="subtracted, on the scale 0…1: a number, or one for each channel"),
+    ]
+    std: Annotated[
+        _Positive | Annotated[list[_Positive], Field(min_length=1)],
+        _expected("a positive number, or one for each channel"),
+        Field(description="divided by, on the scale 0…1: a number, or one for each channel"),
+    ]
+    channels: Annotated[Literal[1, 3], Field(description="3 for RGB, 1 for grey")]
 
 
 LayerPaths = Annotated[
@@ -157,8 +172,8 @@ class ModelSpec(_Table):
     )
     layers: LayerPaths | None = Field(
         None,
-        description="modules to observe, by dotted path, in forward order; or a table of layer "
-        "names and paths; by the architecture unless given",
+        description="modules to observe, by dotted path, which become layers 0, 1, …; or a table "
+        "of layer names and paths; by the architecture unless given",
     )
     measure: MeasureSpec | None = Field(
         None, description="overrides of [measure], key by key, for this entry"
@@ -216,7 +231,7 @@ class SuiteFile(_Table):
     """A suite: models, the data they see, and what is demanded of their layer curves."""
 
     title: str | None = Field(None, description="what the suite is about, for reports")
-    modality: Literal["vision"] = Field(description="kind of data")
+    modality: Modality = Field(description="kind of data")
     data: DataSpec = Field(description="what is fed through every model")
     measure: MeasureSpec = Field(
         default_factory=MeasureSpec, description="what counts as a representation"
