@@ -29,9 +29,7 @@ class Regression(_Strict):
     worse: Literal["up", "down", "both"] | None = Field(
         None, description="the direction that counts; the metric's own unless given"
     )
-    alpha: Share = Field(
-        0.01, description="family-wise error over the layers of this check (Holm)"
-    )
+    alpha: Share = Field(0.01, description="family-wise error over the layers of this check (Holm)")
 
 
 class MetricCheck(_Strict):
@@ -42,18 +40,23 @@ class MetricCheck(_Strict):
     min: FiniteFloat | None = Field(None, description="no selected layer below this value")
     layers: str = Field(
         "any",
-        description="'any' (every layer), 'last' (last block), 'final' (final normalisation), '3', '3-7'",
+        description="the layers that count, for limits and baseline alike: 'any' (every layer), "
+        "'last' (last block), 'final' (final normalisation), '3', '3-7'",
     )
     baseline: Regression | None = Field(None, description="compare with the stored baseline")
     inconclusive: Inconclusive = Field(
-        "fail", description="what an outcome that these data cannot decide counts as"
+        "fail",
+        description="what an outcome that these data cannot decide counts as; a comparison that "
+        "did not take place fails either way",
     )
 
 
 class DriftCorrelationCheck(_Strict):
     """Is anisotropy explained by drift? Correlates the two curves over the layers."""
 
-    statistic: Literal["spearman", "pearson"] = Field("spearman", description="which correlation decides")
+    statistic: Literal["spearman", "pearson"] = Field(
+        "spearman", description="which correlation decides"
+    )
     expect: Literal["explained", "not explained", "not identifiable"] | None = Field(
         None, description="the verdict that is demanded"
     )
@@ -62,3 +65,10 @@ class DriftCorrelationCheck(_Strict):
     )
     alpha: Share = Field(0.05, description="significance level of the correlation")
     inconclusive: Inconclusive = Field("fail", description="what an undecidable outcome counts as")
+
+
+class FiniteCheck(_Strict):
+    """Every layer has representations, directions and finite numbers; part of every entry."""
+
+
+Check = MetricCheck | DriftCorrelationCheck | FiniteCheck

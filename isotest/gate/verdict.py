@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class Outcome(StrEnum):
-    """Three-valued: ``INCONCLUSIVE`` means that these data cannot tell, or that nothing was compared."""
+    """Three-valued; ``INCONCLUSIVE``: these data cannot tell, or nothing was compared."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -29,6 +32,10 @@ class Verdict:
         properties: measured values for JUnit and JSON; plain strings and finite floats only.
         compared: how many layer values were really judged; zero can never be ``PASSED``.
         missing_baseline: there was no baseline to compare with.
+        allowed: with ``INCONCLUSIVE``: the suite accepts that these data cannot tell. Never set for
+            a comparison that did not take place.
+        p_value: smallest p-value of a regression's layers, Holm-adjusted within the check; for the
+            family-wise finding over a suite.
     """
 
     check: str
@@ -40,7 +47,11 @@ class Verdict:
     properties: Mapping[str, str | float] = field(default_factory=dict)
     compared: int = 0
     missing_baseline: bool = False
+    allowed: bool = False
+    p_value: float | None = None
 
     def __post_init__(self) -> None:
         if self.outcome is Outcome.PASSED and self.compared < 1:
             raise ValueError(f"check {self.check!r} passed without comparing anything")
+        if self.allowed and self.outcome is not Outcome.INCONCLUSIVE:
+            raise ValueError(f"check {self.check!r}: only an inconclusive outcome can be allowed")

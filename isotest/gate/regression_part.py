@@ -1,0 +1,283 @@
+"""A regression over a profile: pairs the layers, judges their changes, and says so."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from isotest.gate.cause import cause_line
+from isotest.gate.curve import non_finite
+from isotest.gate.layers import describe_layers
+from isotest.gate.numerals import decimals_for, number, p_value, round_up, signed
+from isotest.gate.pairing import mismatch
+from isotest.gate.part import Case, Part, failed, nothing_compared
+from isotest.gate.regressions import (
+    Judgement,
+    LayerChange,
+    judge_changes,
+    layer_margin,
+    margin_that_passes,
+    relative_margin_that_passes,
+)
+from isotest.gate.verdict import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from isotest.estimate import Estimate
+    from isotest.gate.checks import Regression
+    from isotest.profile import LayerProfile, Profile
+    from isotest.statistics.registry import Metric
+
+
+def judge_regression(
+    case: Case, metric: Metric, demand: Regression, selected: Sequence[str], baseline: Profile
+) -> Part:
+    """Compare the selected layers of a profile with a comparable baseline.
+
+    Args:
+        case: what is judged.
+        metric: the metric, with its floor and its default direction.
+        demand: margins, direction and level.
+        selected: names of the layers that count; all layers must exist on both sides.
+        baseline: the baseline of the same data and protocol.
+    """
+    fault = mismatch(case.profile, baseline, (metric.name,))
+    if fault is not None:
+        return fault
+    if case.profile.block_sequences != baseline.block_sequences:
+        return nothing_compared("not comparable: the blocks of sequences differ in number or size")
+    changes: list[LayerChange] = []
+    undefined: list[str] = []
+    for layer, base_layer in zip(case.profile.layers, baseline.layers, strict=True):
+        if layer.name not in selected:
+            continue
+        paired = _pair(case.profile, layer, base_layer, metric, demand)
+        if isinstance(paired, Part):
+            return paired
+        if paired is None:
+            undefined.append(layer.name)
+        else:
+            changes.append(paired)
+    if not changes:
+        return nothing_compared(
+            f"there is nothing to compare: {metric.name} is undefined at every selected layer on "
+            "both sides"
+        )
+    judgement = judge_changes(changes, demand.worse or metric.worse, demand.alpha)
+    return _describe(case, metric, demand, judgement, undefined, baseline)
+
+
+def _pair(
+    profile: Profile,
+    layer: LayerProfile,
+    base_layer: LayerProfile,
+    metric: Metric,
+    demand: Regression,
+) -> LayerChange | Part | None:
+    """The layer's change; ``None`` if it is undefined alike on both sides; else what is wrong."""
+    from isotest.statistics.jackknife import paired_change
+
+    new, base = layer.estimates[metric.name], base_layer.estimates[metric.name]
+    for estimate, where in ((new, ""), (base, " in the baseline")):
+        fault = non_finite(estimate)
+        if fault is not None:
+            return failed(
+                f"{metric.name} at layer {layer.name} is not finite{where}: {fault}", layer.name
+            )
+    if new.value is None or base.value is None:
+        return _undefined(new, base, metric.name, layer.name)
+    if len(profile.block_sequences) < 2:
+        return Part(
+            Outcome.INCONCLUSIVE,
+            "too few independent sequences: at least 2 are needed for an error bar, the data have "
+            f"{profile.units}",
+            layers=(layer.name,),
+            undecided=True,
+        )
+    if min(len(new.blocks), len(base.blocks)) < 2:
+        side = "this run" if len(new.blocks) < 2 else "the baseline"
+        return failed(f"{metric.name} at layer {layer.name} has no error bar in {side}", layer.name)
+    sizes, base_sizes = layer.block_representations, base_layer.block_representations
+    weights = sizes if metric.weight == "representations" else profile.block_sequences
+    if len({len(new.blocks), len(base.blocks), len(weights)}) > 1 or sizes != base_sizes:
+        return nothing_compared(
+            f"not comparable: layer {layer.name} has {layer.representations} representations in "
+            f"{len(new.blocks)} blocks, in the baseline {base_layer.representations} in "
+            f"{len(base.blocks)}"
+        )
+    change, se, df = paired_change(new, base, weights)
+    if se is None or not math.isfinite(se) or not math.isfinite(change):
+        return failed(
+            f"the change of {metric.name} at layer {layer.name} has no finite error bar: {se}",
+            layer.name,
+        )
+    return LayerChange(
+        layer=layer.name,
+        base=base.value,
+        new=new.value,
+        change=change,
+        se=se,
+        df=df,
+        margin=layer_margin(metric, base.value, demand.margin, demand.margin_relative),
+    )
+
+
+def _undefined(new: Estimate, base: Estimate, metric: str, layer: str) -> Part | None:
+    if new.value is None and base.value is None:
+        if (new.vacuous and base.vacuous) or new.undefined == base.undefined:
+            return None
+        return failed(
+            f"{metric} is undefined at layer {layer} for another reason than in the baseline: "
+            f"{new.undefined}; there: {base.undefined}",
+            layer,
+        )
+    if new.value is None:
+        return failed(
+            f"{metric} is undefined at layer {layer}: {new.undefined}; in the baseline it was "
+            f"{base.value:.4g}",
+            layer,
+        )
+    return failed(
+        f"{metric} is {number(new.value)} at layer {layer}, but undefined in the baseline: "
+        f"{base.undefined}",
+        layer,
+    )
+
+
+def _describe(
+    case: Case,
+    metric: Metric,
+    demand: Regression,
+    judgement: Judgement,
+    undefined: Sequence[str],
+    baseline: Profile,
+) -> Part:
+    outcome = judgement.outcome
+    worst = max(judgement.changes, key=lambda c: c.worsening(judgement.worse) - c.margin)
+    needed = round_up(margin_that_passes(judgement, metric, demand.margin_relative))
+    reasons = {
+        Outcome.FAILED: judgement.at("beyond"),
+        Outcome.INCONCLUSIVE: judgement.at("undecided"),
+        Outcome.PASSED: (worst,),
+    }[outcome]
+    first = reasons[0]
+    return Part(
+        outcome,
+        _reason(metric.name, first, outcome),
+        details=(
+            ("how sure", _how_sure(case, judgement, first)),
+            ("margin", _margin(metric, demand, judgement, first, needed)),
+            ("layers", _layers(judgement, undefined)),
+            *_cause(case, metric.name, baseline, first, outcome),
+        ),
+        layers=() if outcome is Outcome.PASSED else tuple(change.layer for change in reasons),
+        compared=len(judgement.changes),
+        properties={
+            "worst_layer": worst.layer,
+            "value": worst.new,
+            "baseline": worst.base,
+            "change": worst.change,
+            "se": worst.se,
+            "p": judgement.adjusted[judgement.changes.index(worst)],
+            "margin": worst.margin,
+            "margin_needed": needed,
+            "values": _curve(judgement, "new"),
+            "baseline_values": _curve(judgement, "base"),
+        },
+        undecided=outcome is Outcome.INCONCLUSIVE,
+        accept=outcome is not Outcome.PASSED,
+        p_value=min(judgement.adjusted),
+    )
+
+
+def _curve(judgement: Judgement, side: str) -> str:
+    return " ".join(f"{change.layer}:{getattr(change, side):.4g}" for change in judgement.changes)
+
+
+def _reason(metric: str, change: LayerChange, outcome: Outcome) -> str:
+    decimals = decimals_for(change.se, change.new, change.base)
+    before, after = number(change.base, decimals), number(change.new, decimals)
+    moved = "rose" if change.change > 0 else "fell"
+    if outcome is Outcome.FAILED:
+        return f"{metric} {moved} at layer {change.layer}: {before} -> {after}"
+    if outcome is Outcome.INCONCLUSIVE:
+        return (
+            f"cannot tell whether {metric} stayed within its margin at layer {change.layer}: "
+            f"{before} -> {after}"
+        )
+    return (
+        f"{metric} is within its margin at every layer; nearest to it is layer {change.layer}: "
+        f"{before} -> {after}"
+    )
+
+
+def _how_sure(case: Case, judgement: Judgement, change: LayerChange) -> str:
+    decimals = decimals_for(change.se, change.change)
+    if change.se == 0:
+        spread = f"change {signed(change.change, decimals)}, the same in every block"
+    else:
+        spread = (
+            f"change {signed(change.change, decimals)} ± {number(change.se, decimals)}, "
+            f"{abs(change.change) / change.se:.2g} times its own error bar"
+        )
+    adjusted = judgement.adjusted[judgement.changes.index(change)]
+    count = len(judgement.changes)
+    over = f"Holm over {count} layers" if count > 1 else "one layer"
+    return (
+        f"{spread}; {p_value(adjusted)} of lying within ({over}, alpha {judgement.alpha:g}; "
+        f"{case.profile.sequences} sequences)"
+    )
+
+
+def _margin(
+    metric: Metric,
+    demand: Regression,
+    judgement: Judgement,
+    change: LayerChange,
+    needed: float,
+) -> str:
+    given = {demand.margin: "margin"}
+    if demand.margin_relative is not None:
+        given[demand.margin_relative * abs(change.base)] = (
+            f"margin_relative {demand.margin_relative:g}"
+        )
+    origin = given.get(change.margin, f"the floor of {metric.name}")
+    text = f"{number(change.margin)} ({origin})"
+    if judgement.outcome is Outcome.PASSED:
+        return text
+    if demand.margin_relative is not None and demand.margin == 0:
+        relative = relative_margin_that_passes(judgement, metric, demand.margin)
+        if relative is not None:
+            return f"{text}; margin_relative = {round_up(relative):g} would have passed"
+    return f"{text}; margin = {needed:g} would have passed"
+
+
+def _layers(judgement: Judgement, undefined: Sequence[str]) -> str:
+    texts = []
+    for where in ("beyond", "undecided", "within"):
+        names = [change.layer for change in judgement.at(where)]
+        if names:
+            texts.append(f"{where}: {describe_layers(names)}")
+    if undefined:
+        texts.append(f"undefined on both sides: {describe_layers(undefined)}")
+    beyond = judgement.at("beyond")
+    if beyond:
+        earlier = judgement.changes[: judgement.changes.index(beyond[0])]
+        moved = [change.layer for change in earlier if change.moved(judgement.alpha)]
+        if moved:
+            texts.append(f"moved before: {describe_layers(moved)}")
+        elif earlier:
+            texts.append("no earlier layer moved")
+    return "; ".join(texts)
+
+
+def _cause(
+    case: Case, metric: str, baseline: Profile, change: LayerChange, outcome: Outcome
+) -> tuple[tuple[str, str], ...]:
+    if outcome is not Outcome.FAILED:
+        return ()
+    layer = next(layer for layer in case.profile.layers if layer.name == change.layer)
+    base = next(layer for layer in baseline.layers if layer.name == change.layer)
+    line = cause_line(metric, layer, base)
+    return () if line is None else (("cause", line),)
