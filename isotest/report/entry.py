@@ -1,0 +1,129 @@
+"""What a report needs to know of one entry of a run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from isotest.profile import Profile
+
+Result = Literal["passed", "failed", "inconclusive", "skipped"]
+RESULTS: tuple[Result, ...] = ("failed", "inconclusive", "passed", "skipped")
+"""Worst first."""
+
+MAIN_METRIC = "anisotropy"
+
+
+@dataclass(frozen=True)
+class CheckSummary:
+    """How one check ended.
+
+    Attributes:
+        name: the check's name.
+        result: how it ended; an inconclusive one may be green or red, as ``green`` says.
+        green: whether the run may be green with it.
+        headline: one line.
+        message: the whole text, headline included.
+        properties: measured values.
+    """
+
+    name: str
+    result: Result
+    green: bool
+    headline: str = ""
+    message: str = ""
+    properties: Mapping[str, str | float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class EntrySummary:
+    """One model of one suite as a run left it.
+
+    Attributes:
+        suite: the suite as reports call it: its path or its id.
+        model: the entry's name.
+        profile: what was measured; ``None`` if nothing was.
+        baseline: what it was compared with; ``None`` without a baseline.
+        checks: all checks, in order.
+        cached: whether the profile came from the cache.
+        seconds: how long getting it took.
+        skipped: why the entry did not run; names what is missing and how to get it.
+        recorded: whether the profile was recorded as the baseline.
+    """
+
+    suite: str
+    model: str
+    profile: Profile | None = None
+    baseline: Profile | None = None
+    checks: tuple[CheckSummary, ...] = ()
+    cached: bool = False
+    seconds: float = 0.0
+    skipped: str | None = None
+    recorded: bool = False
+
+    @property
+    def counts(self) -> Mapping[Result, int]:
+        """How many checks ended how, worst first; what did not occur is left out."""
+        counted = Counter(check.result for check in self.checks)
+        return {result: counted[result] for result in RESULTS if counted[result]}
+
+    @property
+    def result(self) -> Result:
+        """The worst result; a check that was expected and did not run leaves the entry skipped."""
+        return next(iter(self.counts), "skipped")
+
+    @property
+    def green(self) -> bool:
+        """Whether nothing in it is red; an entry without any check is not green."""
+        return bool(self.checks) and all(check.green for check in self.checks)
+
+
+def by_suite(entries: list[EntrySummary]) -> Mapping[str, list[EntrySummary]]:
+    """Entries grouped by suite, suites and entries in the order of their appearance."""
+    suites: dict[str, list[EntrySummary]] = {}
+    for entry in entries:
+        suites.setdefault(entry.suite, []).append(entry)
+    return suites
+
+
+def conditions(entries: list[EntrySummary]) -> str:
+    """What was measured on what: data, number of samples and groups, representation, dtype, device.
+
+    What differs between entries is listed with its alternatives.
+    """
+    profiles = [entry.profile for entry in entries if entry.profile is not None]
+    if not profiles:
+        return "nothing measured"
+
+    def each(*values: object) -> str:
+        return " or ".join(dict.fromkeys(str(value) for value in values))
+
+    protocols = [profile.provenance.protocol for profile in profiles]
+    groups = [
+        f"{p.sequences} samples" + (f" in {p.units} groups" if p.units != p.sequences else "")
+        for p in profiles
+    ]
+    representations = each(*(protocol.get("representation", "unknown") for protocol in protocols))
+    return (
+        f"{each(*(protocol.get('data.source', 'unknown data') for protocol in protocols))}, "
+        f"{each(*groups)}, representations: {representations}, "
+        f"{each(*(protocol.get('dtype', 'unknown dtype') for protocol in protocols))} on "
+        f"{each(*(profile.provenance.device for profile in profiles))}"
+    )
+
+
+def effort(entries: list[EntrySummary]) -> str:
+    """How many were measured, in how long, and how many came from the cache."""
+    measured = [entry for entry in entries if entry.profile is not None and not entry.cached]
+    cached = sum(entry.cached for entry in entries if entry.profile is not None)
+    parts = []
+    if measured:
+        seconds = sum(entry.seconds for entry in measured)
+        parts.append(f"{len(measured)} measured in {seconds:.1f} s")
+    if cached:
+        parts.append(f"{cached} from the cache")
+    return ", ".join(parts)

@@ -1,0 +1,178 @@
+"""Reports as files: JSON for programs, Markdown for the summary page of a CI job."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from isotest.atomic import write_atomically
+from isotest.report.entry import (
+    MAIN_METRIC,
+    CheckSummary,
+    EntrySummary,
+    by_suite,
+    conditions,
+    effort,
+)
+from isotest.report.sparkline import sparkline
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from isotest.profile import Profile
+
+FORMAT = "isotest-results"
+FORMAT_VERSION = 1
+
+_LONGEST_CURVE = 64
+_SIGNS = {"passed": "✅", "failed": "❌", "inconclusive": "❔", "skipped": "⏭️"}
+
+
+def write_json(entries: Sequence[EntrySummary], path: Path) -> None:
+    """Write verdicts and curves as JSON; ``path`` is whole or as it was.
+
+    Raises:
+        OSError: ``path`` cannot be written.
+    """
+    document = {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "entries": [_entry(entry) for entry in entries],
+    }
+    text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
+    write_atomically(f"{text}\n".encode(), path)
+
+
+def write_markdown(entries: Sequence[EntrySummary], path: Path) -> None:
+    """Write a table a suite, then every message that is not green, as Markdown.
+
+    Raises:
+        OSError: ``path`` cannot be written.
+    """
+    write_atomically(markdown(entries).encode(), path)
+
+
+def markdown(entries: Sequence[EntrySummary]) -> str:
+    """The text of :func:`write_markdown`."""
+    parts = ["# isotest\n"]
+    for suite, group in by_suite(list(entries)).items():
+        done = effort(group)
+        parts.append(f"## {_escaped(suite)}\n")
+        parts.append(f"{_escaped(conditions(group))}{f'; {done}' if done else ''}\n")
+        parts.append(f"| model | result | {MAIN_METRIC} (0…1) | baseline | checks |")
+        parts.append("| --- | --- | --- | --- | --- |")
+        parts += [_row(entry) for entry in group]
+        parts.append("")
+        for entry in group:
+            parts += [
+                _details(entry, check)
+                for check in entry.checks
+                if check.result in ("failed", "inconclusive")
+            ]
+    if not entries:
+        parts.append("No entry was run.\n")
+    return "\n".join(parts)
+
+
+def _row(entry: EntrySummary) -> str:
+    counts = ", ".join(f"{count} {result}" for result, count in entry.counts.items())
+    notes = [counts, "recorded" if entry.recorded else "", _escaped(entry.skipped or "")]
+    cells = [
+        _escaped(entry.model),
+        f"{_SIGNS[entry.result]} {entry.result}",
+        _curve(entry.profile),
+        _curve(entry.baseline),
+        "; ".join(note for note in notes if note),
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def _curve(profile: Profile | None) -> str:
+    if profile is None:
+        return "–"
+    curve = profile.curve(MAIN_METRIC)
+    defined = [value for value in curve if value is not None]
+    reach = f" {min(defined):.3f}…{max(defined):.3f}" if defined else " undefined"
+    return sparkline(curve, width=_LONGEST_CURVE) + reach
+
+
+def _details(entry: EntrySummary, check: CheckSummary) -> str:
+    text = check.message or check.headline
+    # A fence must be longer than any in the text, which a suite's names can bring.
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    title = f"{_SIGNS[check.result]} {_html(entry.model)} · {_html(check.name)}"
+    return (
+        f"<details open><summary>{title}</summary>\n\n{fence}text\n{text}\n{fence}\n\n</details>\n"
+    )
+
+
+def _html(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _escaped(text: str) -> str:
+    """Text that Markdown takes as text, on one line."""
+    escaped = re.sub(r"([\\`*_\[\]|#~])", r"\\\1", _html(text))
+    return " ".join(escaped.split())
+
+
+def _entry(entry: EntrySummary) -> dict[str, Any]:
+    return {
+        "suite": entry.suite,
+        "model": entry.model,
+        "result": entry.result,
+        "green": entry.green,
+        "skipped": entry.skipped,
+        "recorded": entry.recorded,
+        "cached": entry.cached,
+        "seconds": entry.seconds,
+        "checks": [
+            {
+                "name": check.name,
+                "result": check.result,
+                "green": check.green,
+                "headline": check.headline,
+                "message": check.message,
+                "properties": dict(check.properties),
+            }
+            for check in entry.checks
+        ],
+        "profile": _profile(entry.profile),
+        "baseline": _profile(entry.baseline),
+    }
+
+
+def _profile(profile: Profile | None) -> dict[str, Any] | None:
+    """The curves and what they were measured on; per-block values are the profile files' own."""
+    if profile is None:
+        return None
+    metrics = list(dict.fromkeys(name for layer in profile.layers for name in layer.estimates))
+    provenance = profile.provenance
+    return {
+        "modality": profile.modality,
+        "sequences": profile.sequences,
+        "units": profile.units,
+        "layers": [layer.name for layer in profile.layers],
+        "curves": {name: profile.curve(name) for name in metrics},
+        "standard_errors": {
+            name: [
+                layer.estimates[name].se if name in layer.estimates else None
+                for layer in profile.layers
+            ]
+            for name in metrics
+        },
+        "provenance": {
+            "source": provenance.source,
+            "architecture": dict(provenance.architecture),
+            "protocol": dict(provenance.protocol),
+            "data": provenance.data,
+            "weights": provenance.weights,
+            "commit": provenance.commit,
+            "device": provenance.device,
+            "versions": dict(provenance.versions),
+            "created": provenance.created,
+        },
+    }

@@ -1,0 +1,191 @@
+"""The terminal summary: what was measured on what, and each model's curve beside its baseline."""
+
+from __future__ import annotations
+
+import textwrap
+import unicodedata
+from collections.abc import Callable, Sequence
+
+from isotest.report.entry import (
+    MAIN_METRIC,
+    EntrySummary,
+    Result,
+    by_suite,
+    conditions,
+    effort,
+)
+from isotest.report.sparkline import BLOCKS, DIGITS, sparkline
+
+Markup = Callable[[str, Result], str]
+"""Wraps a text in the terminal's colour for a result."""
+
+_NAME = (12, 32)
+_CURVE = (8, 64)
+"""Fewest and most cells of these columns."""
+
+_ASCII = str.maketrans({"·": "-", "…": "...", "→": "->", "±": "+-"})
+
+
+def plain(text: str, _result: Result) -> str:
+    """No colour."""
+    return text
+
+
+def summary_lines(
+    entries: Sequence[EntrySummary],
+    *,
+    width: int,
+    encoding: str = "utf-8",
+    markup: Markup = plain,
+) -> list[str]:
+    """The summary of a run: a head for each suite, then one line a model.
+
+    Args:
+        entries: all entries, in order.
+        width: of the terminal, in cells; no line is longer, as long as it has 80 or more.
+        encoding: of the terminal; where it has no block characters, curves are drawn in digits.
+        markup: colours a text.
+    """
+    marks = BLOCKS if _encodes(BLOCKS, encoding) else DIGITS
+    lines: list[str] = []
+    for suite, group in by_suite(list(entries)).items():
+        lines += _head(suite, group, marks, width)
+        lines += _curves([entry for entry in group if entry.profile], marks, width, markup)
+        lines += _unmeasured(group, width, markup)
+        lines += _inconclusive(group, width, markup)
+    if marks is DIGITS:
+        return [_ascii(line) for line in lines]
+    return lines
+
+
+def _encodes(text: str, encoding: str) -> bool:
+    try:
+        text.encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def _wrapped(text: str, width: int, indent: str) -> list[str]:
+    return textwrap.wrap(
+        text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+
+
+def _head(suite: str, group: list[EntrySummary], marks: str, width: int) -> list[str]:
+    models = f"{len(group)} model{'s' if len(group) != 1 else ''}"
+    done = effort(group)
+    text = f"{suite}: {models} on {conditions(group)}" + (f"; {done}" if done else "")
+    if not done:
+        return _wrapped(f"{suite}: {models}, nothing measured", width, "    ")
+    scale = "▁…█: 0…1" if marks is BLOCKS else "digits: tenths of 1, rounded down"
+    return _wrapped(
+        f"{text}; {MAIN_METRIC} over the layers ({scale}), then of the baseline", width, "    "
+    )
+
+
+def _curves(group: list[EntrySummary], marks: str, width: int, markup: Markup) -> list[str]:
+    """One line each, in columns: name, curve, baseline's curve, range, results."""
+    if not group:
+        return []
+    ranges = [_range(entry) for entry in group]
+    results = [_results(entry) for entry in group]
+    range_width = max(map(len, ranges))
+    # The curves get what is left beside the texts, and the names give way before the curves do.
+    free = width - len("  " * 4 + " ") - range_width - max(map(len, results))
+    longest = max(4, *(len(side) for entry in group for side in (_curve(entry), _base(entry))))
+    name_width = min(
+        max(cells(entry.model) for entry in group),
+        max(_NAME[0], min(_NAME[1], free - 2 * _CURVE[0])),
+    )
+    room = min(longest, _CURVE[1], max(_CURVE[0], (free - name_width) // 2))
+    lines = []
+    for entry, reach, result in zip(group, ranges, results, strict=True):
+        name = _clipped(entry.model, name_width)
+        now = sparkline(_curve(entry), width=room, marks=marks)
+        base = sparkline(_base(entry), width=room, marks=marks) or "none"
+        line = (
+            f"  {name}{' ' * (name_width - cells(name))}  {now:{room}} {base:{room}}  "
+            f"{reach:{range_width}}  "
+        )
+        lines.append(line + markup(result, "passed" if entry.green else entry.result))
+    return lines
+
+
+def _curve(entry: EntrySummary) -> tuple[float | None, ...]:
+    return () if entry.profile is None else entry.profile.curve(MAIN_METRIC)
+
+
+def _base(entry: EntrySummary) -> tuple[float | None, ...]:
+    return () if entry.baseline is None else entry.baseline.curve(MAIN_METRIC)
+
+
+def _range(entry: EntrySummary) -> str:
+    defined = [value for value in _curve(entry) if value is not None]
+    return f"{min(defined):.2f} to {max(defined):.2f}" if defined else "undefined"
+
+
+def _results(entry: EntrySummary) -> str:
+    text = ", ".join(f"{count} {result}" for result, count in entry.counts.items())
+    return f"{text}, recorded" if entry.recorded else text
+
+
+def _unmeasured(group: list[EntrySummary], width: int, markup: Markup) -> list[str]:
+    """Entries that did not run; those with the same remedy together."""
+    lines: list[str] = []
+    remedies: dict[str, list[tuple[str, str]]] = {}
+    for entry in group:
+        if entry.skipped is not None:
+            what, _, remedy = entry.skipped.rpartition("; ")
+            remedies.setdefault(remedy, []).append((entry.model, what))
+        elif entry.profile is None:
+            first = next((c.headline for c in entry.checks if c.result == "failed"), "")
+            text = f"  not measured: {entry.model}" + (f": {first}" if first else "")
+            lines += [markup(line, "failed") for line in _wrapped(text, width, "    ")]
+    for remedy, missing in remedies.items():
+        whats = "; ".join(
+            f"{model} ({what})" if what and what != model else model for model, what in missing
+        )
+        text = f"  skipped: {whats}: {remedy}"
+        lines += [markup(line, "skipped") for line in _wrapped(text, width, "    ")]
+    return lines
+
+
+def _inconclusive(group: list[EntrySummary], width: int, markup: Markup) -> list[str]:
+    lines: list[str] = []
+    for entry in group:
+        for check in entry.checks:
+            if check.result == "inconclusive":
+                accepted = " (accepted by the suite)" if check.green else ""
+                text = f"  inconclusive{accepted}: {check.headline or check.name}"
+                lines += [markup(line, "inconclusive") for line in _wrapped(text, width, "    ")]
+    return lines
+
+
+def _ascii(line: str) -> str:
+    return line.translate(_ASCII).encode("ascii", "replace").decode("ascii")
+
+
+def cells(text: str) -> int:
+    r"""How many cells of a terminal a text takes: two for a wide character, none for a mark.
+
+    >>> cells("vit"), cells("変換"), cells("e\u0301")
+    (3, 4, 1)
+    """
+    return sum(
+        0 if unicodedata.combining(char) else 1 + (unicodedata.east_asian_width(char) in "WF")
+        for char in text
+    )
+
+
+def _clipped(name: str, width: int) -> str:
+    """The middle of a long name gives way: what tells names apart is at their ends."""
+    if cells(name) <= width:
+        return name
+    half = width // 2 - 1
+    start, end = name, name
+    while cells(start) > half:
+        start = start[:-1]
+    while cells(end) > half:
+        end = end[1:]
+    return f"{start}..{end}"
