@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from isotest.source import Source
 
 BUFFER = 1000
-_NAME = re.compile(r"[\w.-]+/[\w.-]+")
+_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 
 
 def open_hub(source: Source, *, base: Path, download: bool) -> Rows | Stream:
@@ -123,8 +123,14 @@ def _prepared(source: Source) -> Any:
     try:
         with _quiet():
             builder = datasets.load_dataset_builder(source.location, source.options.get("config"))
-    except (OSError, ValueError):
+    except OSError:
         return None
+    except ValueError as error:
+        if "config" in source.options:
+            return None
+        raise SourceError(
+            f"data source {str(source)!r}: {str(error).splitlines()[0]}; name one with config=…"
+        ) from error
     finally:
         datasets.config.HF_HUB_OFFLINE = online
     commit = Path(builder.cache_dir).name

@@ -58,7 +58,7 @@ def decode(content: Path | bytes, origin: str) -> Image.Image:
     except SourceError:
         raise
     except Exception as error:
-        # Pillow's decoders report damage as almost any exception: OSError, SyntaxError, struct.error.
+        # Pillow's decoders report damage as OSError, SyntaxError, struct.error and others.
         raise SourceError(
             f"image {origin}: cannot be decoded ({error}); replace or remove it"
         ) from error
