@@ -1,0 +1,131 @@
+"""A profile as text: what was measured under which conditions, and its curves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from isotest.errors import IsotestError
+from isotest.gate.numerals import decimals_for, number
+from isotest.source import did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from isotest.estimate import Estimate
+    from isotest.profile import Profile
+
+_GAP = "  "
+
+
+def metrics_of(profile: Profile, wanted: Sequence[str] = ()) -> list[str]:
+    """The metrics of a profile, or those ``wanted``, which it must have.
+
+    Raises:
+        IsotestError: it has no such metric.
+    """
+    known = list(dict.fromkeys(name for layer in profile.layers for name in layer.estimates))
+    for name in wanted:
+        if name not in known:
+            raise IsotestError(f"no metric {name!r} was measured{did_you_mean(name, known)}")
+    return list(dict.fromkeys(wanted)) or known
+
+
+def show_lines(profile: Profile, metrics: Sequence[str], *, width: int) -> list[str]:
+    """A profile's conditions and its curves, ``value ± standard error``, a layer a line.
+
+    Args:
+        profile: what was measured.
+        metrics: which curves; as many stand side by side as fit.
+        width: of the terminal, in cells.
+    """
+    lines = [*_conditions(profile), ""]
+    fixed = [
+        ["layer", *(layer.name for layer in profile.layers)],
+        ["width", *(str(layer.width) for layer in profile.layers)],
+        ["representations", *(str(layer.representations) for layer in profile.layers)],
+    ]
+    columns = [[metric, *_column(profile, metric)] for metric in metrics]
+    while columns:
+        table = list(fixed)
+        while columns and (table == fixed or _width([*table, columns[0]]) <= width):
+            table.append(columns.pop(0))
+        lines += [*aligned(table), ""]
+    return [*lines[:-1], *_undefined(profile, metrics), *_zero_length(profile)]
+
+
+def aligned(columns: Sequence[Sequence[str]]) -> list[str]:
+    """Columns of cells as lines: the first column to the left, all others to the right."""
+    widths = [max(map(len, column)) for column in columns]
+    return [
+        _GAP.join(
+            cell.ljust(width) if index == 0 else cell.rjust(width)
+            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in zip(*columns, strict=True)
+    ]
+
+
+def _width(columns: Sequence[Sequence[str]]) -> int:
+    return sum(max(map(len, column)) + len(_GAP) for column in columns) - len(_GAP)
+
+
+def _column(profile: Profile, metric: str) -> list[str]:
+    return [_cell(layer.estimates.get(metric)) for layer in profile.layers]
+
+
+def _cell(estimate: Estimate | None) -> str:
+    if estimate is None:
+        return "not measured"
+    if estimate.value is None:
+        return "undefined"
+    decimals = decimals_for(estimate.se, estimate.value)
+    text = number(estimate.value, decimals)
+    return text if estimate.se is None else f"{text} ± {number(estimate.se, decimals)}"
+
+
+def _undefined(profile: Profile, metrics: Sequence[str]) -> list[str]:
+    """Why there is no value, once for each reason."""
+    where: dict[tuple[str, str], list[str]] = {}
+    for layer in profile.layers:
+        for metric in metrics:
+            estimate = layer.estimates.get(metric)
+            if estimate is not None and estimate.undefined is not None:
+                where.setdefault((metric, estimate.undefined), []).append(layer.name)
+    return [
+        f"{metric} is undefined at layer {', '.join(layers)}: {reason}"
+        for (metric, reason), layers in where.items()
+    ]
+
+
+def _zero_length(profile: Profile) -> list[str]:
+    counted = [layer for layer in profile.layers if layer.zero_length]
+    return [
+        f"layer {layer.name}: {layer.zero_length} of {layer.representations} representations have "
+        "zero length and no direction"
+        for layer in counted
+    ]
+
+
+def _conditions(profile: Profile) -> list[str]:
+    provenance = profile.provenance
+    rows: dict[str, str] = {
+        "model": profile.model,
+        "suite": profile.suite or "none",
+        "source": provenance.source,
+        "commit": provenance.commit or "none",
+        "weights": provenance.weights,
+        "data": provenance.data,
+        "samples": f"{profile.sequences} {profile.modality} samples in {profile.units} independent "
+        f"groups, {len(profile.block_sequences)} blocks",
+        "device": provenance.device,
+        "measured": provenance.created,
+        "architecture": _pairs(provenance.architecture),
+        "protocol": _pairs(provenance.protocol),
+        "versions": _pairs(provenance.versions),
+    }
+    label = max(map(len, rows))
+    return [f"{name:{label}}  {text}" for name, text in rows.items()]
+
+
+def _pairs(mapping: Mapping[str, object]) -> str:
+    return ", ".join(f"{key} = {value}" for key, value in mapping.items()) or "none"
