@@ -31,7 +31,7 @@ def reproduces(first: Profile, second: Profile) -> list[str]:
     Returns:
         one line a disagreement, ``"anisotropy at layer 7: first 0.113, then 0.621"``.
     """
-    disagreements = comparable(second, first)
+    disagreements = _told(comparable(second, first), "the first", "the second")
     for pair in _pairs(first, second):
         if not pair.within_floor:
             disagreements.append(f"{pair.where}: first {pair.before}, then {pair.after}")
@@ -52,7 +52,7 @@ def changes(new: Profile, old: Profile) -> list[str]:
         value and condition stays as it is.
     """
     conditions = [*comparable(new, old), *recorded_differences(new, old)]
-    lines = [line.replace(": the baseline", ": until now it", 1) for line in conditions]
+    lines = _told(conditions, "the old baseline", "the new one")
     pairs = list(_pairs(old, new))
     moved = sorted((pair for pair in pairs if pair.moved), key=lambda pair: -pair.size)
     lines += [f"{pair.where}: {pair.before} → {pair.after}" for pair in moved[:_SHOWN_CHANGES]]
@@ -64,6 +64,11 @@ def changes(new: Profile, old: Profile) -> list[str]:
             f"{len(moved)} of {len(pairs)} values change, {beyond} of them by more than rounding"
         )
     return lines
+
+
+def _told(differences: list[str], base: str, new: str) -> list[str]:
+    """Differences from a baseline in words for another occasion."""
+    return [line.replace("the baseline", base).replace("this run", new) for line in differences]
 
 
 @dataclass(frozen=True)
@@ -99,8 +104,9 @@ class _Pair:
         if old.value is None or new.value is None:
             # Both without a value, for the same kind of reason; the words may hold numbers.
             return old.value is new.value and old.vacuous == new.vacuous
-        # Written so that a NaN on either side is never within anything.
-        return abs(new.value - old.value) <= self._floor(old.value)
+        # A NaN is within nothing, and an infinity must not be its own floor.
+        floor = self._floor(old.value)
+        return math.isfinite(floor) and abs(new.value - old.value) <= floor
 
     @property
     def size(self) -> float:
