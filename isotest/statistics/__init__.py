@@ -1,0 +1,1 @@
+"""Exact statistics of hidden representations, their error bars and their mergeable state."""

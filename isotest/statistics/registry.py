@@ -1,13 +1,17 @@
 """The metrics isotest knows: what each is called, which way is worse, where its formula lives.
 
 Importing this costs nothing (no torch): the gate reads it to judge profiles that were measured
-earlier. ``accumulator`` is an object reference, ``module:name``, resolved when something is measured.
+earlier. ``accumulator`` is an object reference, ``module:name``, resolved when measuring.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 Worse = Literal["up", "down", "both"]
 
@@ -37,3 +41,155 @@ class Metric:
     weight: Literal["representations", "sequences"]
     accumulator: str
     source: str
+
+
+_COSINES = "isotest.statistics.cosine:Cosines"
+_NORMS = "isotest.statistics.norms:Norms"
+_MASSIVE = "isotest.statistics.massive:MassiveActivations"
+_RESIDUAL = "isotest.statistics.residual:RankResidual"
+_DUPLICATES = "isotest.statistics.duplicates:Duplicates"
+
+# Floors: float32 forward passes of one model on two machines differ by 1e-6 to 1e-5 of a value.
+# A floor stands one to two orders above that, and one to two below a change anyone acts on.
+_SHARE = 1e-4  # of quantities between 0 (or −1) and 1
+_RATIO_OF_SHARES = 1e-3  # dimension_share divides by an anisotropy that may be as small as 0.01
+_RELATIVE = 1e-3  # of lengths and magnitudes, which have no natural scale
+
+
+def _by_name(*metrics: Metric) -> Mapping[str, Metric]:
+    return MappingProxyType({metric.name: metric for metric in metrics})
+
+
+METRICS: Mapping[str, Metric] = _by_name(
+    Metric(
+        name="anisotropy",
+        summary="mean cosine over pairs of representations from different independent units",
+        worse="up",
+        floor=_SHARE,
+        relative_floor=False,
+        weight="representations",
+        accumulator=_COSINES,
+        source="Godey, de la Clergerie and Sagot 2023",
+    ),
+    Metric(
+        name="anisotropy_all",
+        summary="mean cosine over all distinct pairs of representations",
+        worse="up",
+        floor=_SHARE,
+        relative_floor=False,
+        weight="representations",
+        accumulator=_COSINES,
+        source="Ethayarajh 2019",
+    ),
+    Metric(
+        name="intra_similarity",
+        summary="mean cosine over pairs of representations within a sequence",
+        worse="up",
+        floor=_SHARE,
+        relative_floor=False,
+        weight="representations",
+        accumulator=_COSINES,
+        source="Ethayarajh 2019",
+    ),
+    Metric(
+        name="mean_norm",
+        summary="mean Euclidean length of the representations",
+        worse="both",
+        floor=_RELATIVE,
+        relative_floor=True,
+        weight="representations",
+        accumulator=_NORMS,
+        source="Godey, de la Clergerie and Sagot 2023",
+    ),
+    Metric(
+        name="norm_std",
+        summary="standard deviation (÷ N) of the Euclidean lengths",
+        worse="both",
+        floor=_RELATIVE,
+        relative_floor=True,
+        weight="representations",
+        accumulator=_NORMS,
+        source="Godey, de la Clergerie and Sagot 2023",
+    ),
+    Metric(
+        name="drift_norm",
+        summary="length of the mean representation",
+        worse="both",
+        floor=_RELATIVE,
+        relative_floor=True,
+        weight="representations",
+        accumulator=_NORMS,
+        source="Godey, de la Clergerie and Sagot 2023",
+    ),
+    Metric(
+        name="drift_share",
+        summary="share of the mean squared length that is the common direction",
+        worse="up",
+        floor=_SHARE,
+        relative_floor=False,
+        weight="representations",
+        accumulator=_NORMS,
+        source="Godey, de la Clergerie and Sagot 2023",
+    ),
+    Metric(
+        name="dimension_share",
+        summary="share of the anisotropy that the largest single dimension contributes",
+        worse="up",
+        floor=_RATIO_OF_SHARES,
+        relative_floor=False,
+        weight="representations",
+        accumulator=_COSINES,
+        source="Timkey and van Schijndel 2021",
+    ),
+    Metric(
+        name="massive",
+        summary="largest absolute activation",
+        worse="up",
+        floor=_RELATIVE,
+        relative_floor=True,
+        weight="representations",
+        accumulator=_MASSIVE,
+        source="Sun, Chen, Kolter and Liu 2024",
+    ),
+    Metric(
+        name="massive_ratio",
+        summary="largest absolute activation of a sequence, over the sequence's median one",
+        worse="up",
+        floor=_RELATIVE,
+        relative_floor=True,
+        weight="representations",
+        accumulator=_MASSIVE,
+        source="Sun, Chen, Kolter and Liu 2024",
+    ),
+    Metric(
+        name="rank_residual",
+        summary="distance from equal rows within a sequence, relative, in the Frobenius norm",
+        worse="down",
+        floor=_SHARE,
+        relative_floor=False,
+        weight="sequences",
+        accumulator=_RESIDUAL,
+        source="Dong, Cordonnier and Loukas 2021",
+    ),
+    Metric(
+        name="rank_residual_composite",
+        summary="distance from equal rows within a sequence, relative, in the norm √(‖·‖₁‖·‖_∞)",
+        worse="down",
+        floor=_SHARE,
+        relative_floor=False,
+        weight="sequences",
+        accumulator=_RESIDUAL,
+        source="Dong, Cordonnier and Loukas 2021",
+    ),
+    Metric(
+        name="duplicate_share",
+        summary="share of representations that are bitwise copies of another one",
+        worse="up",
+        floor=_SHARE,
+        relative_floor=False,
+        weight="representations",
+        accumulator=_DUPLICATES,
+        source="count of distinct rows",
+    ),
+)
+"""Every metric by its name, in the order of reports."""

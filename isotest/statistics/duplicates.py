@@ -1,0 +1,158 @@
+"""Share of representations that are bitwise copies of another one.
+
+Each representation is reduced to a 64-bit hash of its bits in storage precision, and distinct
+hashes are counted. Beyond ``CAPACITY`` distinct ones only those hashes are kept whose low bits are
+zero (adaptive sampling, Flajolet 1990), with the number of times each occurred. What is kept
+depends on the hashes alone, hence not on order, batches or merges.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from isotest.statistics.accumulator import Evaluated
+from isotest.statistics.layer import value_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from numpy.typing import NDArray
+    from torch import Tensor
+
+    from isotest.statistics.batch import Batch
+
+    Hashes = NDArray[np.uint64]
+
+CAPACITY = 1 << 15
+"""Distinct representations up to which the count is exact (but for chance collisions of hashes)."""
+
+_PENDING = 1 << 13
+_SLICE = 1 << 15
+
+
+class Duplicates:
+    """``duplicate_share``: 1 − distinct / N, the share that repeats one seen elsewhere.
+
+    Exact while there are at most ``CAPACITY`` distinct representations; beyond, the same ratio over
+    the sampled ones, which is still exactly 0 if nothing repeats. Without block b it is the same
+    ratio over the other blocks, so copies in different blocks count as copies.
+    """
+
+    def __init__(self, metrics: Collection[str], *, grouped: bool) -> None:
+        del metrics, grouped  # one metric, and no pairs
+        self._level = 0
+        self._hashes = np.empty(0, np.uint64)
+        self._blocks = np.empty(0, np.int64)
+        self._counts = np.empty(0, np.int64)
+        self._pending: list[tuple[Hashes, NDArray[np.int64]]] = []
+
+    def update(self, batch: Batch) -> None:
+        """Hash the valid representations of a batch."""
+        blocks = np.repeat(batch.blocks, batch.counts)
+        self._pending.append((hashes(batch.words()), blocks))
+        if sum(len(blocks) for _, blocks in self._pending) > _PENDING:
+            self._compact()
+
+    def merge(self, other: Self) -> None:
+        """Take in everything ``other`` has seen."""
+        other._compact()
+        self._level = max(self._level, other._level)
+        self._compact((other._hashes, other._blocks, other._counts))
+
+    def evaluate(self, blocks: NDArray[np.int64]) -> Mapping[str, Evaluated]:
+        """The share over everything and without each block."""
+        self._compact()
+        first = np.flatnonzero(np.r_[True, self._hashes[1:] != self._hashes[:-1]])
+        lone = np.diff(np.r_[first, len(self._hashes)]) == 1
+        lost = np.bincount(self._blocks[first[lone]], minlength=blocks.max() + 1)[blocks]
+        seen = np.bincount(self._blocks, weights=self._counts, minlength=blocks.max() + 1)[blocks]
+        total = seen.sum()
+        with np.errstate(invalid="ignore"):
+            without = 1.0 - (len(first) - lost) / (total - seen)
+        return {"duplicate_share": Evaluated(float(1.0 - len(first) / total), without)}
+
+    def _compact(
+        self,
+        more: tuple[Hashes, NDArray[np.int64], NDArray[np.int64]] | None = None,
+    ) -> None:
+        pending, self._pending = self._pending, []
+        parts = [
+            (self._hashes, self._blocks, self._counts),
+            *((values, blocks, np.ones(len(values), np.int64)) for values, blocks in pending),
+            *([more] if more else []),
+        ]
+        values, blocks, counts = (np.concatenate(column) for column in zip(*parts, strict=True))
+        keep = (values & _low_bits(self._level)) == 0
+        values, blocks, counts = values[keep], blocks[keep], counts[keep]
+        order = np.lexsort((blocks, values))
+        values, blocks, counts = values[order], blocks[order], counts[order]
+        if len(values):
+            new = (values[1:] != values[:-1]) | (blocks[1:] != blocks[:-1])
+            starts = np.flatnonzero(np.r_[True, new])
+            values, blocks = values[starts], blocks[starts]
+            counts = np.add.reduceat(counts, starts)
+        while len(values) > CAPACITY and len(np.unique(values)) > CAPACITY:
+            self._level += 1
+            keep = (values & _low_bits(self._level)) == 0
+            values, blocks, counts = values[keep], blocks[keep], counts[keep]
+        self._hashes, self._blocks, self._counts = values, blocks, counts
+
+
+def hashes(words: NDArray[np.int64]) -> Hashes:
+    """(R,) hash of each row of 64-bit words (R, W): equal rows have equal hashes.
+
+    A random linear form modulo 2^64. Rows that differ in a single high bit would often collide
+    under it, so the high half of each word is first mixed into the low half, which leaves a chance
+    of about 2^-32 for rows that differ in sign bits only, and far less for any others.
+    """
+    count, width = words.shape
+    factors = _factors(width)
+    total = np.zeros(count, np.uint64)
+    step = max(1, _SLICE // max(1, min(width, _SLICE)))
+    for row in range(0, count, step):
+        for column in range(0, width, _SLICE):
+            part = words[row : row + step, column : column + _SLICE].view(np.uint64)
+            mixed = part >> np.uint64(32)
+            mixed ^= part
+            mixed *= factors[column : column + _SLICE]
+            total[row : row + step] += mixed.sum(axis=1, dtype=np.uint64)
+    return _finished(total)
+
+
+def _finished(values: Hashes) -> Hashes:
+    """Spread the bits evenly, so that the low ones sample fairly (the finaliser of SplitMix64)."""
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))
+
+
+@lru_cache(maxsize=64)
+def _factors(width: int) -> Hashes:
+    return np.random.Generator(np.random.PCG64(width)).integers(
+        0, 2**64, size=width, dtype=np.uint64
+    ) | np.uint64(1)
+
+
+def _low_bits(level: int) -> np.uint64:
+    return np.uint64((1 << level) - 1)
+
+
+def duplicate_share(x: Tensor, units: Tensor | None = None, mask: Tensor | None = None) -> float:
+    """Share of representations that are bitwise copies of another one, 1 − distinct / N.
+
+    Args:
+        x: (B, L, D) representations, any floating dtype.
+        units: (B,) number of each sequence's independent unit; each sequence is its own without.
+        mask: (B, L) bool, true where valid.
+
+    Raises:
+        MeasurementError: undefined on these data; the text says why.
+
+    >>> import torch
+    >>> duplicate_share(torch.tensor([[[1.0, 2.0], [1.0, 2.0], [2.0, 1.0], [0.0, 0.0]]]))
+    0.25
+    """
+    return value_of("duplicate_share", x, units, mask)
