@@ -8,6 +8,7 @@ import json
 import os
 import stat
 import time
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,6 +54,20 @@ class ContentDigests:
             return self.of_files(_files(path))
         except OSError:
             return None
+
+    def of_distribution(self, name: str) -> str | None:
+        """Of the files of an installed distribution; ``None`` if not installed, or as editable."""
+        try:
+            found = distribution(name)
+        except (PackageNotFoundError, ValueError):
+            return None
+        if _is_editable(found) or not found.files:
+            return None
+        return self.of_files(
+            (file.as_posix(), Path(str(found.locate_file(file))))
+            for file in found.files
+            if "__pycache__" not in file.parts
+        )
 
     def of_files(self, files: Iterable[tuple[str, Path]]) -> str | None:
         """One digest of several files, each with the name it goes by; ``None`` as in ``of``."""
@@ -106,6 +121,15 @@ def _files(path: Path) -> list[tuple[str, Path]]:
                 file = Path(parent, name)
                 files.append((file.relative_to(path).as_posix(), file))
     return files
+
+
+def _is_editable(found: Distribution) -> bool:
+    """Whether its files are somewhere that its own record does not list."""
+    try:
+        record = json.loads(found.read_text("direct_url.json") or "{}")
+        return bool(record.get("dir_info", {}).get("editable"))
+    except (ValueError, AttributeError):
+        return True
 
 
 def _raise(error: OSError) -> None:

@@ -41,7 +41,8 @@ def reproduces(first: Profile, second: Profile) -> list[str]:
 def changes(new: Profile, old: Profile) -> list[str]:
     """What changes when ``new`` takes the place of ``old``: the largest first, then how many.
 
-    Changes are ranked in units of their own error bars, never less than the metric's floor.
+    The largest change of each metric is told, by size in units of its own error bar (never less
+    than the metric's floor); of changes below the floors, only that there are some.
 
     Args:
         new: the profile to be recorded.
@@ -54,14 +55,15 @@ def changes(new: Profile, old: Profile) -> list[str]:
     conditions = [*comparable(new, old), *recorded_differences(new, old)]
     lines = _told(conditions, "the old baseline", "the new one")
     pairs = list(_pairs(old, new))
-    moved = sorted((pair for pair in pairs if pair.moved), key=lambda pair: -pair.size)
-    lines += [f"{pair.where}: {pair.before} → {pair.after}" for pair in moved[:_SHOWN_CHANGES]]
-    if len(moved) > _SHOWN_CHANGES:
-        lines.append(f"… and {len(moved) - _SHOWN_CHANGES} more")
+    moved = [pair for pair in pairs if pair.moved]
+    beyond = sorted((pair for pair in moved if not pair.within_floor), key=lambda pair: -pair.size)
+    largest = {pair.metric: pair for pair in reversed(beyond)}
+    shown = [pair for pair in beyond if largest[pair.metric] is pair][:_SHOWN_CHANGES]
+    lines += [f"{pair.where}: {pair.before} → {pair.after}" for pair in shown]
     if moved:
-        beyond = sum(not pair.within_floor for pair in moved)
         lines.append(
-            f"{len(moved)} of {len(pairs)} values change, {beyond} of them by more than rounding"
+            f"{len(moved)} of {len(pairs)} values change, {len(beyond)} of them by more than "
+            f"rounding, in {len(largest)} metrics"
         )
     return lines
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,23 +28,60 @@ def data_identity(
 
     Returns:
         64 hexadecimal digits, or ``None``: arbitrary code, a remote data set, or something that is
-        not here (whoever loads it says what is missing).
+        not here or not readable (whoever loads it says what is wrong).
     """
     digests = digests or ContentDigests()
-    path = _path(source, base or Path.cwd())
-    content = None if path is None else digests.of(path)
-    if path is None or content is None:
-        return None
-    suffix = path.suffix if source.scheme == "file" else ""
-    location = source.location if source.scheme == "sample" else ""
-    return combined_digest([source.scheme, location, suffix, dict(source.options), content])
-
-
-def _path(source: Source, base: Path) -> Path | None:
+    location = Path(source.location)
+    path = (base or Path.cwd()) / location.expanduser()
+    named = [source.scheme, dict(source.options)]
     match source.scheme:
-        case "sample" if "/" not in source.location and not source.location.startswith("."):
-            return SAMPLES / source.location
-        case "folder" | "file":
-            return base / Path(source.location).expanduser()
+        case "sample" if location.name == source.location != "..":
+            named.append(source.location)
+            content = digests.of(SAMPLES / source.location)
+        case "package":
+            named.append(source.location)
+            content = digests.of_distribution(source.location.partition("/")[0])
+        case "folder":
+            content = digests.of(path)
+        case "file" if path.suffix == ".jsonl":
+            content = _named_images(path, source.options.get("image", "path"), digests)
+        case "file" if path.suffix == ".parquet":
+            column = source.options.get("image", "image")
+            content = digests.of(path) if _holds_images(path, column) else None
         case _:
             return None
+    return None if content is None else combined_digest([*named, content])
+
+
+def _named_images(path: Path, column: str, digests: ContentDigests) -> str | None:
+    """Of a JSON-lines file and of the files that its rows name."""
+    try:
+        rows = [json.loads(line) for line in path.read_bytes().splitlines() if line.strip()]
+        names = {row[column] for row in rows}
+        return digests.of_files([("", path), *((name, path.parent / name) for name in names)])
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return None
+
+
+def _holds_images(path: Path, column: str) -> bool:
+    """Whether every image is surely inside the Parquet file; one named by a path is not.
+
+    Told from the file's own statistics, for reading the images would cost as much as measuring.
+    """
+    import pyarrow as pa
+    from pyarrow import parquet, types
+
+    try:
+        with parquet.ParquetFile(path) as file:
+            kind = file.schema_arrow.field(column).type
+            if types.is_binary(kind) or types.is_large_binary(kind):
+                return True
+            leaves = [file.schema.column(number).path for number in range(len(file.schema))]
+            leaf = leaves.index(f"{column}.bytes")
+            groups = range(file.metadata.num_row_groups)
+            found = [file.metadata.row_group(group).column(leaf).statistics for group in groups]
+            return all(
+                each and each.null_count == 0 and each.has_min_max and each.min for each in found
+            )
+    except (pa.ArrowException, OSError, KeyError, ValueError):
+        return False

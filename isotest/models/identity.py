@@ -6,8 +6,6 @@ that cannot be promised there is no identity, and the model is measured each tim
 
 from __future__ import annotations
 
-import json
-from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,7 +25,6 @@ def model_identity(
     *,
     config: Mapping[str, object] | None,
     base: Path | None,
-    like: Source | None = None,
     download: bool = False,
     trust_remote_code: bool = False,
     digests: ContentDigests | None = None,
@@ -38,7 +35,6 @@ def model_identity(
         source: the model source.
         config: overrides of the architecture's configuration, from the suite.
         base: what relative paths start from; the working directory by default.
-        like: the source that this one stands in for, which may give it an architecture.
         download: whether the hub may be reached, so that a branch may move before it is loaded.
         trust_remote_code: whether code that comes with the weights may run; it can do anything.
         digests: remembers the digests of large files.
@@ -50,17 +46,17 @@ def model_identity(
     digests = digests or ContentDigests()
     if trust_remote_code and source.scheme in ("hub", "path", "package"):
         return None
-    identities = []
-    for each in (source, like):
-        content = each and _content(each, base or Path.cwd(), download, digests)
-        if each and content is None:
-            return None
-        identities.append(content)
-    return combined_digest([*identities, dict(config or {})])
+    config = dict(config or {})
+    content = _content(source, config, base or Path.cwd(), download, digests)
+    return None if content is None else combined_digest([*content, config])
 
 
 def _content(
-    source: Source, base: Path, download: bool, digests: ContentDigests
+    source: Source,
+    config: Mapping[str, object],
+    base: Path,
+    download: bool,
+    digests: ContentDigests,
 ) -> list[object] | None:
     """Everything that decides what ``source`` yields, beside the library versions."""
     named = [source.scheme, source.location, dict(source.options)]
@@ -69,12 +65,14 @@ def _content(
         case "init":
             return [*named]
         case "timm":
-            # Pretrained weights would come from the hub, under no commit that could be named.
-            return [*named] if source.options.get("pretrained") == "false" else None
+            # Weights from elsewhere would be under no commit or content that is named here.
+            brings = any(key.startswith(("pretrained", "checkpoint")) for key in config)
+            untrained = source.options.get("pretrained") == "false" and not brings
+            return [*named] if untrained else None
         case "sample":
             found = digests.of(SAMPLES / source.location) if "/" not in source.location else None
         case "package":
-            found = distribution_digest(source.location.partition("/")[0], digests)
+            found = digests.of_distribution(source.location.partition("/")[0])
         case "path":
             path = base / Path(source.location).expanduser()
             found = digests.of(path)
@@ -85,30 +83,6 @@ def _content(
         case _:
             return None
     return None if found is None else [*named, found]
-
-
-def distribution_digest(name: str, digests: ContentDigests) -> str | None:
-    """Of the files of an installed distribution; ``None`` if not installed, or as editable."""
-    try:
-        found = distribution(name)
-    except (PackageNotFoundError, ValueError):
-        return None
-    if _is_editable(found) or not found.files:
-        return None
-    return digests.of_files(
-        (file.as_posix(), Path(str(found.locate_file(file))))
-        for file in found.files
-        if "__pycache__" not in file.parts
-    )
-
-
-def _is_editable(found: Distribution) -> bool:
-    """Whether its files are somewhere that its own record does not list."""
-    try:
-        record = json.loads(found.read_text("direct_url.json") or "{}")
-        return bool(record.get("dir_info", {}).get("editable"))
-    except (ValueError, AttributeError):
-        return True
 
 
 def _cached_snapshot(repository: str, revision: str | None, download: bool) -> list[object] | None:

@@ -103,17 +103,36 @@ def test_a_change_is_told_from_old_to_new() -> None:
     new = profile({"0": 0.05, "1": 0.621, "final": 0.21})
     assert changes(new, old) == [
         "anisotropy at layer 1: 0.113 → 0.621",
-        "1 of 6 values change, 1 of them by more than rounding",
+        "1 of 6 values change, 1 of them by more than rounding, in 1 metrics",
     ]
 
 
-def test_the_largest_change_in_error_bars_comes_first_and_the_rest_is_counted() -> None:
-    old = of("anisotropy", *[0.1] * 9)
-    new = of("anisotropy", *[0.1 + number / 100 for number in range(9)])
-    lines = changes(new, old)
-    assert lines[0] == "anisotropy at layer 8: 0.1 → 0.18"
-    assert lines[4] == "anisotropy at layer 4: 0.1 → 0.14"
-    assert lines[5:] == ["… and 3 more", "8 of 9 values change, 8 of them by more than rounding"]
+def both(*pairs: tuple[float, float]) -> Profile:
+    """Layers with two metrics."""
+    return profile(
+        layers=tuple(
+            layer(
+                str(number),
+                0.1,
+                estimates={
+                    "anisotropy": Estimate(one, 0.001, (one, one)),
+                    "mean_norm": Estimate(other, 1.0, (other, other)),
+                },
+            )
+            for number, (one, other) in enumerate(pairs)
+        )
+    )
+
+
+def test_the_largest_change_of_each_metric_is_told_and_all_are_counted() -> None:
+    old = both((0.1, 50.0), (0.1, 50.0), (0.1, 50.0))
+    new = both((0.11, 50.0), (0.12, 53.0), (0.115, 52.0))
+    # 20 error bars of anisotropy come before 3 of the norm.
+    assert changes(new, old) == [
+        "anisotropy at layer 1: 0.1 → 0.12",
+        "mean_norm at layer 1: 50 → 53",
+        "5 of 6 values change, 5 of them by more than rounding, in 2 metrics",
+    ]
 
 
 def test_a_value_that_disappears_comes_before_any_other() -> None:
@@ -121,12 +140,15 @@ def test_a_value_that_disappears_comes_before_any_other() -> None:
     assert lines[0] == "anisotropy at layer 1: 0.5 → undefined (nothing there)"
 
 
-def test_a_change_too_small_for_four_digits_is_shown_in_full() -> None:
-    lines = changes(of("anisotropy", 0.3333333334), of("anisotropy", 0.3333333333))
-    assert lines == [
-        "anisotropy at layer 0: 0.3333333333 → 0.3333333334",
-        "1 of 1 values change, 0 of them by more than rounding",
+def test_rounding_is_only_counted() -> None:
+    assert changes(of("anisotropy", 0.3333333334), of("anisotropy", 0.3333333333)) == [
+        "1 of 1 values change, 0 of them by more than rounding, in 0 metrics"
     ]
+
+
+def test_a_change_too_small_for_four_digits_is_shown_in_full() -> None:
+    lines = changes(of("mine", 0.3333333334), of("mine", 0.3333333333))
+    assert lines[0] == "mine at layer 0: 0.3333333333 → 0.3333333334"
 
 
 def test_changed_conditions_are_told_before_values() -> None:

@@ -27,7 +27,6 @@ def model(
     text: str,
     base: Path | None = None,
     config: Mapping[str, object] | None = None,
-    like: str | None = None,
     download: bool = False,
     trust_remote_code: bool = False,
 ) -> str | None:
@@ -35,7 +34,6 @@ def model(
         parse_source(text, MODEL_SCHEMES),
         config=config,
         base=base,
-        like=None if like is None else parse_source(like, MODEL_SCHEMES),
         download=download,
         trust_remote_code=trust_remote_code,
     )
@@ -74,7 +72,7 @@ def test_arbitrary_code_and_unnamed_weights_have_no_identity(folder: Path) -> No
     assert model("timm:vit") is None
     assert model("timm:vit?pretrained=true") is None
     assert model("path:last", folder.parent, trust_remote_code=True) is None
-    assert model("path:last", folder.parent, like="python:mypkg:build") is None
+    assert model("timm:vit?pretrained=false", config={"checkpoint_path": "x.pth"}) is None
     assert data("python:mypkg:load") is None
     assert data("hub:ORG/NAME?split=test") is None
 
@@ -139,8 +137,6 @@ def test_a_single_file_is_its_content_suffix_and_options(folder: Path) -> None:
         model("path:model.safetensors?architecture=vit", folder),
         model("path:model.safetensors?architecture=beit", folder),
         model("path:model.safetensors", folder),
-        model("path:model.safetensors", folder, like="init:vit"),
-        model("path:model.safetensors", folder, like="init:beit"),
         model("path:w.bin", folder),
     ]
     assert None not in identities
@@ -181,6 +177,45 @@ def test_shipped_samples_have_an_identity() -> None:
     assert len(options) == 2
 
 
+def test_lines_that_name_images_are_the_images_too(folder: Path) -> None:
+    (folder / "rows.jsonl").write_text('{"path": "sub/a.png"}\n\n{"path": "sub/a.png"}\n')
+    before = data("file:rows.jsonl", folder)
+    assert before is not None
+    assert data("file:rows.jsonl?image=other", folder) is None
+    (folder / "sub" / "a.png").write_bytes(b"3")
+    assert data("file:rows.jsonl", folder) not in (before, None)
+    (folder / "sub" / "a.png").unlink()
+    assert data("file:rows.jsonl", folder) is None
+    for bad in ("{", "[1]", '{"path": 3}', '{"path": ["a"]}', "[" * 100_000):
+        (folder / "rows.jsonl").write_text(bad)
+        assert data("file:rows.jsonl", folder) is None
+
+
+@pytest.mark.parametrize(
+    ("images", "held"),
+    [
+        ([b"1", b"2"], True),
+        ([{"bytes": b"1", "path": None}, {"bytes": b"2", "path": "x"}], True),
+        ([{"bytes": b"1", "path": None}, {"bytes": None, "path": "x"}], False),
+        ([{"bytes": b"", "path": "x"}, {"bytes": b"2", "path": "x"}], False),
+        ([{"path": "x"}, {"path": "y"}], False),
+        (["x", "y"], False),
+        ([1, 2], False),
+    ],
+)
+def test_a_parquet_file_must_hold_its_images(
+    images: list[object], held: bool, tmp_path: Path
+) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    parquet.write_table(pa.table({"image": images}), tmp_path / "a.parquet")
+    assert (data("file:a.parquet", tmp_path) is not None) == held
+    assert data("file:a.parquet?image=other", tmp_path) is None
+    (tmp_path / "a.parquet").write_bytes(b"PAR1")
+    assert data("file:a.parquet", tmp_path) is None
+
+
 @pytest.fixture
 def distribution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An installed distribution with weights in it."""
@@ -201,6 +236,8 @@ def distribution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_package_is_the_content_of_its_files(distribution: Path) -> None:
     before = model("package:weights-pkg/model")
     assert before is not None
+    assert data("package:weights-pkg/images") is not None
+    assert data("package:no-such-package/images") is None
     assert model("package:weights-pkg/other") not in (before, None)
     (distribution / "weights_pkg" / "model.safetensors").write_bytes(b"2" * 100)
     assert model("package:weights-pkg/model") not in (before, None)
