@@ -38,7 +38,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     run: Callable[[argparse.Namespace], int] = arguments.run
     try:
         code = run(arguments)
-        sys.stdout.flush()
     except IsotestError as error:
         return _refuse(str(error))
     except BrokenPipeError:
@@ -176,6 +175,8 @@ def _read(path: Path) -> Profile:
 
 def _write(lines: Sequence[str]) -> None:
     sys.stdout.writelines(f"{line}\n" for line in lines)
+    # A self-test takes minutes, and its lines are read as they come.
+    sys.stdout.flush()
 
 
 def _show(arguments: argparse.Namespace) -> int:
