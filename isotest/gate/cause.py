@@ -34,6 +34,7 @@ from isotest.gate.numerals import number, percent
 if TYPE_CHECKING:
     from isotest.profile import LayerProfile
 
+_MENTIONED = 0.01
 EXPLAINS = 0.5
 """The share from which on a cause is said to explain a change."""
 
@@ -85,7 +86,7 @@ def cause_line(metric: str, now: LayerProfile, base: LayerProfile | None) -> str
         return None
     what = "level" if base is None else "change"
     explaining = [cause for cause in found if cause.share >= EXPLAINS]
-    others = [cause for cause in found if cause.share < EXPLAINS]
+    others = [cause for cause in found if _MENTIONED <= cause.share < EXPLAINS]
     rest = ", ".join(f"{cause.name} {percent(cause.share)}" for cause in others)
     if not explaining:
         return f"none of those measured explains the {what}" + (f" ({rest})" if rest else "")

@@ -127,8 +127,8 @@ def _unidentifiable(
         return "one of the two curves is constant"
     if variation < NORM_VARIATION:
         return (
-            f"the norms vary by only {variation:.1%} over the layers, so that the curves are one "
-            "and the same by construction"
+            f"the norms vary by only {variation:.1%} over the layers, so that the two curves "
+            "are one by construction"
         )
     if decisive.attainable >= alpha:
         return (

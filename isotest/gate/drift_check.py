@@ -106,7 +106,11 @@ def _same(
     same = found.finding == before.finding
     undecided = not same and not _really_changed(case, check, found, before, baseline)
     outcome = Outcome.PASSED if same else Outcome.INCONCLUSIVE if undecided else Outcome.FAILED
-    reason = _clause(found) + (", as in the baseline" if same else f"; baseline: {before.finding}")
+    reason = (
+        f"{found.finding}, as in the baseline"
+        if same
+        else f"{_clause(found)}; baseline: {before.finding}"
+    )
     details = _details(case.profile, check.statistic, found)
     if not same:
         details += (

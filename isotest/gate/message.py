@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 
     from isotest.gate.part import Case, Part
 
-_LABEL_WIDTH = 11
+_LABEL_WIDTH = 13
 _SEVERITY = (Outcome.FAILED, Outcome.INCONCLUSIVE, Outcome.PASSED)
 
 
@@ -65,7 +66,8 @@ def verdict_of(
         and inconclusive == "pass"
         and all(part.undecided for part in undecided)
     )
-    headline = f"{_subject(case)}: {leading.reason}"
+    # The name of the check comes first already; most reasons begin with its metric.
+    headline = f"{_subject(case)}: {leading.reason.removeprefix(f'{case.name} ')}"
     compared = sum(part.compared for part in parts)
     return Verdict(
         check=case.name,
@@ -111,7 +113,7 @@ def _message(headline: str, case: Case, ordered: Sequence[Part]) -> str:
     lines = list(leading.details)
     if case.context.stand_in is not None:
         lines.insert(0, ("measured", f"{case.context.stand_in}, in place of {case.profile.model}"))
-    lines += [("also", f"{part.outcome.value}: {part.reason}") for part in others]
+    lines += [("also", f"{part.outcome}: {part.reason}") for part in others]
     if leading.outcome is not Outcome.PASSED:
         lines += _next(case, ordered)
     previous = ""
@@ -126,7 +128,7 @@ def _next(case: Case, parts: Sequence[Part]) -> list[tuple[str, str]]:
     """The commands that help from here."""
     context = case.context
     missing = any(part.missing_baseline for part in parts)
-    steps = []
+    steps = [f"again: {_again(case)}"] if context.record and not missing else []
     if missing and context.record:
         steps.append(f"record one: {context.record}")
     if context.diff and case.baseline is not None:
@@ -135,3 +137,12 @@ def _next(case: Case, parts: Sequence[Part]) -> list[tuple[str, str]]:
     if context.accept and context.stand_in is None and any(part.accept for part in parts):
         steps.append(f"if the change is wanted: {context.accept}")
     return [("next", step) for step in steps]
+
+
+def _again(case: Case) -> str:
+    """The command that judges this check alone."""
+    context = case.context
+    command = f"pytest --isotest {shlex.quote(context.node)}"
+    if context.stand_in is None:
+        return command
+    return f"{command} --isotest-model {shlex.quote(f'{case.profile.model}={context.stand_in}')}"

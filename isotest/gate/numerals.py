@@ -18,6 +18,19 @@ def decimals_for(se: float | None, *values: float) -> int:
     return min(12, max(0, min(1 - math.floor(math.log10(se)), 5 - leading)))
 
 
+def decimals_of_change(change: float, se: float, *values: float) -> int:
+    """Decimals for two values whose difference is to be seen: three digits of it, or what is known.
+
+    >>> decimals_of_change(0.1007, 0.0006, 0.2581, 0.3588)
+    3
+    """
+    known = decimals_for(se, *values)
+    if change == 0 or not math.isfinite(change):
+        return known
+    wanted = max(0, 2 - math.floor(math.log10(abs(change))))
+    return wanted if se == 0 else min(known, wanted)
+
+
 def number(value: float, decimals: int | None = None) -> str:
     """A value with ``decimals`` decimals, or four significant digits.
 
@@ -54,9 +67,9 @@ def percent(share: float) -> str:
     """A share of the whole.
 
     >>> percent(0.914), percent(0.002)
-    ('91 %', '0.2 %')
+    ('91%', '0.2%')
     """
-    return f"{100 * share:.0f} %" if share == 0 or share >= 0.01 else f"{100 * share:.1g} %"
+    return f"{100 * share:.0f}%" if share == 0 or share >= 0.01 else f"{100 * share:.1g}%"
 
 
 def round_up(value: float, digits: int = 3) -> float:

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 from isotest.gate.cause import cause_line
 from isotest.gate.curve import non_finite
 from isotest.gate.layers import describe_layers
-from isotest.gate.numerals import decimals_for, number, p_value, round_up, signed
+from isotest.gate.numerals import (
+    decimals_for,
+    decimals_of_change,
+    number,
+    p_value,
+    percent,
+    round_up,
+    signed,
+)
 from isotest.gate.pairing import mismatch
 from isotest.gate.part import Case, Part, failed, nothing_compared
 from isotest.gate.regressions import (
@@ -166,7 +174,8 @@ def _describe(
         outcome,
         _reason(metric.name, first, outcome),
         details=(
-            ("how sure", _how_sure(case, judgement, first)),
+            ("how sure", _size(first)),
+            ("how sure", _certainty(case, judgement, first)),
             ("margin", _margin(metric, demand, judgement, first, needed)),
             ("layers", _layers(judgement, undefined)),
             *_cause(case, metric.name, baseline, first, outcome),
@@ -196,54 +205,51 @@ def _curve(judgement: Judgement, side: str) -> str:
 
 
 def _reason(metric: str, change: LayerChange, outcome: Outcome) -> str:
-    decimals = decimals_for(change.se, change.new, change.base)
-    before, after = number(change.base, decimals), number(change.new, decimals)
-    moved = "rose" if change.change > 0 else "fell"
+    decimals = decimals_of_change(change.change, change.se, change.new, change.base)
+    path = f"{number(change.base, decimals)} -> {number(change.new, decimals)}"
     if outcome is Outcome.FAILED:
-        return f"{metric} {moved} at layer {change.layer}: {before} -> {after}"
+        moved = "rose" if change.change > 0 else "fell"
+        return f"{metric} {moved} at layer {change.layer}: {path}, margin {number(change.margin)}"
     if outcome is Outcome.INCONCLUSIVE:
         return (
-            f"cannot tell whether {metric} stayed within its margin at layer {change.layer}: "
-            f"{before} -> {after}"
+            f"cannot tell whether {metric} stayed within its margin of {number(change.margin)} at "
+            f"layer {change.layer}: {path}"
         )
-    return (
-        f"{metric} is within its margin at every layer; nearest to it is layer {change.layer}: "
-        f"{before} -> {after}"
-    )
+    return f"{metric} is within its margin; nearest to it is layer {change.layer}: {path}"
 
 
-def _how_sure(case: Case, judgement: Judgement, change: LayerChange) -> str:
+def _size(change: LayerChange) -> str:
+    """The change in its own error bars."""
     decimals = decimals_for(change.se, change.change)
     if change.se == 0:
-        spread = f"change {signed(change.change, decimals)}, the same in every block"
-    else:
-        spread = (
-            f"change {signed(change.change, decimals)} ± {number(change.se, decimals)}, "
-            f"{abs(change.change) / change.se:.2g} times its own error bar"
-        )
-    adjusted = judgement.adjusted[judgement.changes.index(change)]
+        return f"{signed(change.change, decimals)}, the same in every block of sequences"
+    times = abs(change.change) / change.se
+    size = f"{signed(change.change, decimals)} ± {number(change.se, decimals)}"
+    return f"{size}, {f'{times:.1f}' if times < 1000 else 'over 1000'} times its own error bar"
+
+
+def _certainty(case: Case, judgement: Judgement, change: LayerChange) -> str:
+    beyond = p_value(judgement.adjusted[judgement.changes.index(change)])
+    within = p_value(change.p_within(judgement.worse))
+    decided = {
+        Outcome.FAILED: f"beyond the margin with {beyond}",
+        Outcome.INCONCLUSIVE: f"neither beyond ({beyond}) nor within ({within})",
+        Outcome.PASSED: f"within the margin with {within}",
+    }[judgement.outcome]
     count = len(judgement.changes)
-    over = f"Holm over {count} layers" if count > 1 else "one layer"
-    return (
-        f"{spread}; {p_value(adjusted)} of lying within ({over}, alpha {judgement.alpha:g}; "
-        f"{case.profile.sequences} sequences)"
-    )
+    holm = f"Holm over {count} layers, " if count > 1 else ""
+    sequences = f"{case.profile.sequences} sequences in {change.df + 1:g} blocks"
+    return f"{decided} ({holm}alpha {judgement.alpha:g}; {sequences})"
 
 
 def _margin(
-    metric: Metric,
-    demand: Regression,
-    judgement: Judgement,
-    change: LayerChange,
-    needed: float,
+    metric: Metric, demand: Regression, judgement: Judgement, change: LayerChange, needed: float
 ) -> str:
-    given = {demand.margin: "margin"}
-    if demand.margin_relative is not None:
-        given[demand.margin_relative * abs(change.base)] = (
-            f"margin_relative {demand.margin_relative:g}"
-        )
-    origin = given.get(change.margin, f"the floor of {metric.name}")
-    text = f"{number(change.margin)} ({origin})"
+    text = number(change.margin)
+    if demand.margin_relative and change.margin == demand.margin_relative * abs(change.base):
+        text += f" ({percent(demand.margin_relative)} of the baseline)"
+    elif change.margin != demand.margin:
+        text += f" (the floor of {metric.name})"
     if judgement.outcome is Outcome.PASSED:
         return text
     if demand.margin_relative is not None and demand.margin == 0:

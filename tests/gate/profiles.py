@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -15,6 +14,10 @@ from isotest.profile import LayerProfile, Profile, Provenance
 from isotest.statistics.jackknife import jackknife
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
     from isotest.gate.checks import Check
     from isotest.gate.verdict import Verdict
 
@@ -28,7 +31,7 @@ CONTEXT = MessageContext(
     accept=f"pytest --isotest {SUITE}::vit --isotest-update=failing",
 )
 
-Values = float | Sequence[float] | Estimate
+Values: TypeAlias = "float | Sequence[float] | NDArray[np.float64] | Estimate"
 
 
 def estimate(values: Values, blocks: int = BLOCKS) -> Estimate:
