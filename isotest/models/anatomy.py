@@ -50,11 +50,10 @@ def anatomy(module: nn.Module, inputs: Mapping[str, Tensor], what: str) -> Anato
     Raises:
         SourceError: no repeated blocks are recognisable, or the forward pass fails.
     """
-    for cls in type(module).__mro__:
-        known = _FAMILIES.get(f"{cls.__module__.partition('.')[0]}.{cls.__name__}")
-        if known is not None:
-            return known(module)
-    blocks = _repeated(module)
+    known = outline(module)
+    if known.stem is not None:
+        return known
+    blocks = known.blocks
     if not blocks:
         raise SourceError(
             f"source {what!r}: no recognisable layers in {type(module).__name__} (no list of alike "
@@ -63,6 +62,15 @@ def anatomy(module: nn.Module, inputs: Mapping[str, Tensor], what: str) -> Anato
         )
     stem, final = neighbours(module, inputs, what, blocks[0], blocks[-1])
     return Anatomy(stem, blocks, final)
+
+
+def outline(module: nn.Module) -> Anatomy:
+    """What can be told without a forward pass: the table's entry, or merely the blocks, if any."""
+    for cls in type(module).__mro__:
+        known = _FAMILIES.get(f"{cls.__module__.partition('.')[0]}.{cls.__name__}")
+        if known is not None:
+            return known(module)
+    return Anatomy(None, _repeated(module), None)
 
 
 def _repeated(module: nn.Module) -> tuple[str, ...]:

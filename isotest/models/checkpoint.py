@@ -9,6 +9,7 @@ the last observed layer; it isn't built where the class lets us leave it out, an
 from __future__ import annotations
 
 import inspect
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from isotest.errors import IsotestError, MissingError, SourceError
@@ -35,8 +36,12 @@ WEIGHT_FILES = (
 _UNOBSERVED = ("pooler", "mask_token")
 
 
-def from_configuration(config: Any, what: str, trust_remote_code: bool = False) -> nn.Module:
+def from_configuration(
+    config: Any, what: str, *, trust_remote_code: bool = False, weights: bool = True
+) -> nn.Module:
     """The base model of ``config`` with weights drawn from torch's generator as it stands.
+
+    Without ``weights`` it is on the meta device: nothing is allocated and nothing is drawn.
 
     Raises:
         SourceError: transformers has no base model for it, or it cannot be built.
@@ -45,7 +50,7 @@ def from_configuration(config: Any, what: str, trust_remote_code: bool = False) 
     import transformers
 
     auto: Any = transformers.AutoModel
-    with quiet():
+    with quiet(), nullcontext() if weights else torch.device("meta"):
         try:
             module: nn.Module = auto.from_config(
                 config,
@@ -72,11 +77,16 @@ def from_folder(folder: Path, request: Request, commit: str | None = None) -> Bu
     """
     what = str(request.source)
     trust = request.trust_remote_code
+    if "architecture" in request.source.options:
+        raise SourceError(
+            f"source {what!r}: architecture= is for a safetensors file; {folder} is a folder, "
+            "which brings its own config.json"
+        )
     # The configuration in the suite describes the entry; a stand-in brings its own.
     overrides = request.config if request.like is None else {}
     config = folder_configuration(folder, overrides, what, trust)
     if not request.weights:
-        module = from_configuration(config, what, trust)
+        module = from_configuration(config, what, trust_remote_code=trust, weights=False)
         return Built(module, folder, commit=commit, libraries=("transformers",))
     if not any((folder / name).is_file() for name in WEIGHT_FILES):
         raise MissingError(

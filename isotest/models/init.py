@@ -19,5 +19,5 @@ def build(request: Request) -> Built:
     seed = seed_of(source)
     config = default_configuration(source.location, request.config, str(source))
     with seeded(seed):
-        module = from_configuration(config, str(source))
+        module = from_configuration(config, str(source), weights=request.weights)
     return Built(module, libraries=("transformers",))

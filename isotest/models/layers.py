@@ -7,11 +7,11 @@ once and yield one representation per position or input.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from isotest.errors import SourceError
-from isotest.models.anatomy import Anatomy, anatomy
+from isotest.models.anatomy import Anatomy, anatomy, outline
 from isotest.models.loaded import ObservedLayer
 from isotest.models.probe import Seen, watch
 from isotest.models.select import first, one_token
@@ -61,11 +61,14 @@ def observe(
     if layers is None:
         body = anatomy(module, inputs, what)
         paths = _named(body)
+        prefix = _prefix_tokens(module, body.blocks)
     else:
+        # The family still says how its maps are laid out and where its special tokens are.
+        family = outline(module)
+        prefix = _prefix_tokens(module, family.blocks)
         paths = _given(module, layers, what)
-        body = Anatomy(None, tuple(paths.values()), None)
+        body = replace(family, stem=None, blocks=tuple(paths.values()), final=None)
     seen = watch(module, inputs, what, tuple(dict.fromkeys(paths.values())))
-    prefix = _prefix_tokens(module, body.blocks)
     observed = tuple(
         _layer(name, path, seen[path], body, prefix, what) for name, path in paths.items()
     )

@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     import torch
-    from torch import nn
+    from torch import Tensor, nn
 
     from isotest.models.layers import Layers
 
+_BLANK = 224  # any size will do: it is resized like every other image
 DTYPES = ("float32", "float64", "bfloat16", "float16")
 
 
@@ -35,6 +36,7 @@ def load_model(
     trust_remote_code: bool = False,
     base: Path | None = None,
     like: Source | str | None = None,
+    like_base: Path | None = None,
 ) -> LoadedModel:
     """Load a model, find its layers, and make it ready to be measured.
 
@@ -52,18 +54,21 @@ def load_model(
         base: what relative paths in the source start from; the working directory by default.
         like: the source that this one stands in for. A bare state dict is loaded strictly into its
             architecture, ``config`` describes it, and its preprocessing is used.
+        like_base: what relative paths in ``like`` start from; ``base`` by default.
 
     Raises:
         MissingError: weights, a package, a folder or a device are not here.
         SourceError: anything else that is wrong with what was given.
     """
+    base = Path.cwd() if base is None else base
     request = Request(
         source=_parsed(source),
         config=dict(config or {}),
-        base=Path.cwd() if base is None else base,
+        base=base,
         download=download,
         trust_remote_code=trust_remote_code,
         like=None if like is None else _parsed(like),
+        like_base=like_base or base,
     )
     what = str(request.source)
     place, precision = _device(device), _dtype(dtype)
@@ -82,8 +87,6 @@ def _ready(
     device: torch.device,
     dtype: torch.dtype,
 ) -> LoadedModel:
-    from PIL import Image
-
     from isotest.models.architecture import architecture, weights_fingerprint
     from isotest.models.layers import observe
     from isotest.models.preprocess import preprocess_of
@@ -92,13 +95,7 @@ def _ready(
     prepare: Preprocess = preprocess_of(
         module, what, folder=lender.folder, brought=lender.preprocess, overrides=overrides
     )
-    parameter = next(module.parameters(), None)
-    blank = {
-        key: value.to(parameter.dtype)
-        if parameter is not None and value.is_floating_point()
-        else value
-        for key, value in prepare([Image.new("RGB", (224, 224), (128, 128, 128))]).items()
-    }
+    blank = _blank(prepare, module, what)
     observation = observe(module, blank, what, layers)
     weights = weights_fingerprint(module)
     try:
@@ -119,6 +116,27 @@ def _ready(
     )
 
 
+def _blank(prepare: Preprocess, module: nn.Module, what: str) -> dict[str, Tensor]:
+    """The inputs made of one grey image, in the dtype that the model was built in."""
+    from PIL import Image
+
+    from isotest.models.configuration import one_line
+
+    try:
+        inputs = dict(prepare([Image.new("RGB", (_BLANK, _BLANK), (128, 128, 128))]))
+        parameter = next(module.parameters(), None)
+        return {
+            key: value.to(parameter.dtype)
+            if parameter is not None and value.is_floating_point()
+            else value
+            for key, value in inputs.items()
+        }
+    except Exception as error:
+        raise SourceError(
+            f"source {what!r}: its image preprocessing fails on one blank image: {one_line(error)}"
+        ) from error
+
+
 def _parsed(source: Source | str) -> Source:
     return parse_source(source, MODEL_SCHEMES) if isinstance(source, str) else source
 
@@ -131,13 +149,12 @@ def _base_model(module: nn.Module) -> nn.Module:
 
 def _lender(built: Built, request: Request) -> Built:
     """Whose preprocessing is used: a stand-in is fed what the entry it stands in for is fed."""
-    if request.like is None or request.like.scheme not in ("hub", "path", "package", "sample"):
+    if request.like is None:
         return built
-    import torch
-
-    # Only the folder matters; on the meta device nothing is allocated or drawn for it.
-    with torch.device("meta"):
-        return build(replace(request, source=request.like, like=None, weights=False))
+    if request.like.scheme in ("init", "timm"):
+        # These follow from the architecture, which has to be the same.
+        return replace(built, folder=None, preprocess=None)
+    return build(request.of_like())
 
 
 def _dtype(name: str) -> torch.dtype:

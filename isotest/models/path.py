@@ -26,11 +26,6 @@ def build(request: Request) -> Built:
     request.source.require_options({"architecture"})
     path = request.base / Path(request.source.location).expanduser()
     if path.is_dir():
-        if "architecture" in request.source.options:
-            raise SourceError(
-                f"source {str(request.source)!r}: architecture= is for a safetensors file; "
-                f"{path} is a folder, which brings its own config.json"
-            )
         return from_folder(path, request)
     if not path.exists():
         raise MissingError(
@@ -65,7 +60,7 @@ def from_file(path: Path, request: Request) -> Built:
         config = default_configuration(architecture, request.config, what)
         return Built(from_state_dict(config, state, what), libraries=("transformers",))
     assert request.like is not None
-    skeleton = build_any(replace(request, source=request.like, like=None, weights=False))
+    skeleton = build_any(request.of_like())
     return replace(skeleton, module=_filled(skeleton.module, state, what), commit=None)
 
 

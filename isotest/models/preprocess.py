@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from isotest.models.loaded import Preprocess
 
-INTERPOLATIONS = ("nearest", "bilinear", "bicubic")
+# PIL's nearest is torch's "nearest-exact": the pixel whose centre is closest.
+INTERPOLATIONS = {"nearest": "nearest-exact", "bilinear": "bilinear", "bicubic": "bicubic"}
 KEYS = ("size", "resize", "interpolation", "mean", "std", "channels")
 _DEFAULT_SIZE = 224
 
@@ -66,16 +67,15 @@ class ImagePreprocess:
     def _sized(self, image: Image) -> Tensor:
         from torchvision.transforms.v2 import InterpolationMode, functional
 
-        mode = "L" if self.channels == 1 else "RGB"
+        colours = "L" if self.channels == 1 else "RGB"
         pixels: Tensor = functional.pil_to_tensor(
-            image if image.mode == mode else image.convert(mode)
+            image if image.mode == colours else image.convert(colours)
         )
         if tuple(pixels.shape[-2:]) == self.size:
             return pixels
         target = list(self.size) if self.resize is None else [self.resize]
-        pixels = functional.resize(
-            pixels, target, interpolation=InterpolationMode(self.interpolation), antialias=True
-        )
+        mode = InterpolationMode(INTERPOLATIONS[self.interpolation])
+        pixels = functional.resize(pixels, target, interpolation=mode, antialias=True)
         return pixels if self.resize is None else functional.center_crop(pixels, list(self.size))
 
     def describe(self) -> dict[str, str | int | float]:
@@ -162,6 +162,12 @@ def _of_timm(module: nn.Module, name: str) -> ImagePreprocess:
     resolve: Any = timm.data
     data = resolve.resolve_model_data_config(module)
     channels, height, width = data["input_size"]
+    # The data configuration is that of the pretrained weights; the model may have been built for
+    # another size.
+    height, width = getattr(getattr(module, "patch_embed", None), "img_size", None) or (
+        height,
+        width,
+    )
     crop = data["crop_mode"] != "squash"
     return ImagePreprocess(
         size=(height, width),

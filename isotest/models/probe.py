@@ -85,7 +85,7 @@ def neighbours(
         elif (
             "final" not in found
             and _same(given, state["last"])
-            and "norm" in type(module.get_submodule(path)).__name__.lower()
+            and _is_norm(module.get_submodule(path))
         ):
             found["final"] = path
 
@@ -132,6 +132,12 @@ def run(module: nn.Module, inputs: Mapping[str, Tensor], what: str, handles: lis
     finally:
         for handle in handles:
             handle.remove()
+
+
+def _is_norm(module: nn.Module) -> bool:
+    """By the name of its class; a head that contains a norm ("NormMlpHead") is none."""
+    named = "norm" in type(module).__name__.lower()
+    return named and not any(True for child in module.children() for _ in child.parameters())
 
 
 def _same(a: Any, b: Any) -> bool:

@@ -7,7 +7,7 @@ every source shares (eval mode, layers, preprocessing, digests, device) happens 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
@@ -46,6 +46,7 @@ class Request:
         trust_remote_code: whether code that comes with the weights may run.
         like: the source that this one stands in for; a bare state dict takes its architecture from
             there, and ``config`` describes it.
+        like_base: what relative paths in ``like`` start from; ``base`` where it is ``None``.
         weights: false asks for the architecture only: any values will do, none need to be present.
     """
 
@@ -55,7 +56,14 @@ class Request:
     download: bool = False
     trust_remote_code: bool = False
     like: Source | None = None
+    like_base: Path | None = None
     weights: bool = True
+
+    def of_like(self) -> Request:
+        """For the architecture and the preprocessing of ``like``."""
+        assert self.like is not None
+        base = self.like_base or self.base
+        return replace(self, source=self.like, base=base, like=None, weights=False)
 
 
 @dataclass(frozen=True)

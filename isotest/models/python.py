@@ -1,0 +1,94 @@
+"""``python:MODULE:FUNCTION``: whatever ``nn.Module`` a callable returns."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from isotest.errors import IsotestError, SourceError
+from isotest.models.configuration import one_line
+from isotest.models.registry import Built
+from isotest.source import did_you_mean
+
+if TYPE_CHECKING:
+    from isotest.models.registry import Request
+
+
+def build(request: Request) -> Built:
+    """Call the function without arguments, or with the suite's ``config`` as keywords.
+
+    It returns an ``nn.Module``, or a pair of it and its preprocessing (an object as
+    :class:`isotest.models.loaded.Preprocess` says).
+
+    Raises:
+        SourceError: it can't be imported, isn't there, raises, or returns something else.
+    """
+    from torch import nn
+
+    source = request.source
+    source.require_options(())
+    what = str(source)
+    function = imported(source.location, what)
+    try:
+        result = function(**request.config)
+    except IsotestError:
+        raise
+    except Exception as error:
+        raise SourceError(f"source {what!r}: {source.location} raised {one_line(error)}") from error
+    module, preprocess = result if _is_pair(result) else (result, None)
+    if not isinstance(module, nn.Module):
+        raise SourceError(
+            f"source {what!r}: expected {source.location} to return a torch.nn.Module, or a pair "
+            f"of it and its preprocessing, found {_described(result)}"
+        )
+    if preprocess is not None and not (callable(preprocess) and hasattr(preprocess, "describe")):
+        raise SourceError(
+            f"source {what!r}: expected the preprocessing to be callable with a list of images, "
+            "to return keyword inputs, and to have describe() for the protocol (see "
+            f"isotest.models.Preprocess), found {_described(preprocess)}"
+        )
+    library = type(module).__module__.partition(".")[0]
+    known = (library,) if library in ("transformers", "timm") else ()
+    return Built(module, preprocess=preprocess, libraries=known)
+
+
+def imported(location: str, what: str) -> Any:
+    """The callable at ``module:function``; ``function`` may be dotted.
+
+    Raises:
+        SourceError: malformed, not importable, not there or not callable.
+    """
+    name, colon, attribute = location.partition(":")
+    if not colon or not name or not attribute:
+        raise SourceError(f"source {what!r}: expected python:MODULE:FUNCTION, found {location!r}")
+    try:
+        target: Any = import_module(name)
+    except ModuleNotFoundError as error:
+        absent = error.name or name
+        raise SourceError(
+            f"source {what!r}: no module named {absent!r}; install it or put its folder on the "
+            "import path (pytest's ini option 'pythonpath = .')"
+        ) from error
+    except Exception as error:
+        raise SourceError(f"source {what!r}: importing {name} raised {one_line(error)}") from error
+    for part in attribute.split("."):
+        if not hasattr(target, part):
+            known = [key for key in vars(target) if not key.startswith("_")]
+            hint = did_you_mean(part, known)
+            hint = hint if "did you mean" in hint else ""
+            raise SourceError(f"source {what!r}: {name} has no {attribute!r}{hint}")
+        target = getattr(target, part)
+    if not callable(target):
+        raise SourceError(
+            f"source {what!r}: expected a callable, found {location} to be {_described(target)}"
+        )
+    return target
+
+
+def _is_pair(result: object) -> bool:
+    return isinstance(result, tuple) and len(result) == 2
+
+
+def _described(value: object) -> str:
+    kind = type(value).__name__
+    return kind if not isinstance(value, tuple) else f"a tuple of {len(value)}"
