@@ -60,7 +60,9 @@ def metrics() -> str:
     ]
     for metric in METRICS.values():
         floor = (
-            f"{metric.floor:g} × \\|baseline\\|" if metric.relative_floor else f"{metric.floor:g}"
+            f"{metric.floor:g}"
+            if metric.floor_scale is None
+            else f"{metric.floor:g} × \\|`{metric.floor_scale}`\\|"
         )
         weight = "blocks, by representations"
         if metric.weight == "sequences":

@@ -119,7 +119,7 @@ class ProfileCache:
         Warns:
             CacheWarning: the entry is damaged.
         """
-        path = self._path_of(key)
+        path = self.path_of(key)
         if not os.path.lexists(path):
             return None
         try:
@@ -128,16 +128,17 @@ class ProfileCache:
             warnings.warn(f"damaged cache entry {error}", CacheWarning, stacklevel=2)
             return None
 
-    def put(self, key: str, profile: Profile) -> None:
-        """Keep ``profile`` under ``key``.
+    def put(self, key: str, profile: Profile) -> Path | None:
+        """Keep ``profile`` under ``key``; returns its file, ``None`` where none was written.
 
         Warns:
             CacheWarning: once, when the folder cannot be written; the run goes on without.
         """
-        path = self._path_of(key)
+        path = self.path_of(key)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_profile(profile, path)
+            return path
         except (OSError, BaselineError) as error:
             if not self._told_unwritable:
                 self._told_unwritable = True
@@ -147,6 +148,8 @@ class ProfileCache:
                     CacheWarning,
                     stacklevel=2,
                 )
+            return None
 
-    def _path_of(self, key: str) -> Path:
+    def path_of(self, key: str) -> Path:
+        """Where the profile under ``key`` is or would be."""
         return self.folder / "profiles" / key[:2] / f"{key}.json"

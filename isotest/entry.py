@@ -5,19 +5,20 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from isotest.cache import ProfileCache
 from isotest.data.identity import data_identity
 from isotest.models.identity import model_identity
-from isotest.profile import Profile
 from isotest.source import DATA_SCHEMES, MODEL_SCHEMES, parse_source
 from isotest.statistics.registry import METRICS
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from isotest.cache import ProfileCache
     from isotest.faults import Alteration
     from isotest.measure import Progress
+    from isotest.profile import Profile
     from isotest.suite import ModelSpec, Suite
 
 ProgressFactory = Callable[[str, int], "Progress"]
@@ -53,11 +54,19 @@ class StandIn:
 
 @dataclass(frozen=True)
 class Measurement:
-    """A profile, whether it came from the cache, and how long getting it took."""
+    """A measured entry.
+
+    Attributes:
+        profile: what was measured.
+        cached: whether it came from the cache.
+        seconds: how long getting it took.
+        file: where the cache keeps it, for ``isotest diff``; ``None`` where nothing is kept.
+    """
 
     profile: Profile
     cached: bool
     seconds: float
+    file: Path | None
 
 
 def measure_entry(
@@ -92,11 +101,12 @@ def measure_entry(
         if key is not None and (found := cache.get(key)) is not None:
             # The same numbers may have been measured for an entry of another name.
             profile = replace(found, suite=suite.id, model=spec.name)
-            return Measurement(profile, cached=True, seconds=time.perf_counter() - started)
+            return Measurement(profile, True, time.perf_counter() - started, cache.path_of(key))
     profile = _measure(suite, spec, settings, stand_in, progress, alter)
+    file = None
     if key is not None and cache is not None:
-        cache.put(key, profile)
-    return Measurement(profile, cached=False, seconds=time.perf_counter() - started)
+        file = cache.put(key, profile)
+    return Measurement(profile, False, time.perf_counter() - started, file)
 
 
 def _measure(
@@ -123,6 +133,7 @@ def _measure(
     loaded = load_model(
         spec.source if stand_in is None else stand_in.source,
         like=None if stand_in is None else spec.source,
+        like_base=suite.path.parent,
         config=spec.config,
         layers=spec.layers,
         preprocess=spec.preprocess,
@@ -161,16 +172,33 @@ def _cache_key(
         parse_source(source, MODEL_SCHEMES),
         config=spec.config,
         base=suite.path.parent if stand_in is None else stand_in.base,
+        download=settings.download,
+        trust_remote_code=settings.trust_remote_code,
+        digests=cache.digests,
     )
-    data = data_identity(parse_source(suite.data.source, DATA_SCHEMES), base=suite.path.parent)
+    like = None
+    if stand_in is not None:
+        # What stands in borrows the architecture and the preprocessing of the entry's own source.
+        like = model_identity(
+            parse_source(spec.source, MODEL_SCHEMES),
+            config=spec.config,
+            base=suite.path.parent,
+            download=settings.download,
+            trust_remote_code=settings.trust_remote_code,
+            digests=cache.digests,
+        )
+        if like is None:
+            return None
+    data = data_identity(
+        parse_source(suite.data.source, DATA_SCHEMES), base=suite.path.parent, digests=cache.digests
+    )
     if weights is None or data is None:
         return None
     measure = suite.measure_of(spec)
     return cache.key(
         {
             "weights": weights,
-            # A stand-in borrows the architecture and the preprocessing of the entry.
-            "like": None if stand_in is None else spec.source,
+            "like": like,
             "source": source,
             "config": spec.config,
             "layers": spec.layers,

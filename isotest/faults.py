@@ -67,7 +67,9 @@ def _dimensions(layer: ObservedLayer) -> tuple[int, ...]:
 
 
 def _norm(x: Tensor, layer: ObservedLayer) -> Tensor:
-    return x.norm(dim=_dimensions(layer), keepdim=True)
+    import torch
+
+    return torch.linalg.vector_norm(x, dim=_dimensions(layer), keepdim=True)
 
 
 def _direction(x: Tensor, layer: ObservedLayer) -> Tensor:
@@ -77,9 +79,10 @@ def _direction(x: Tensor, layer: ObservedLayer) -> Tensor:
     axis = _dimensions(layer)[0]
     generator = torch.Generator().manual_seed(0)
     v = torch.randn(x.shape[axis], generator=generator, dtype=torch.float64)
+    v = v / torch.linalg.vector_norm(v)
     shape = [1] * x.dim()
     shape[axis] = -1
-    return (v / v.norm()).reshape(shape).to(device=x.device, dtype=x.dtype)
+    return v.reshape(shape).to(device=x.device, dtype=x.dtype)
 
 
 def common_direction(

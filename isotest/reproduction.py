@@ -10,7 +10,7 @@ from isotest.comparability import comparable, recorded_differences
 from isotest.statistics import registry
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from isotest.estimate import Estimate
     from isotest.profile import Profile
@@ -81,6 +81,7 @@ class _Pair:
     layer: str
     old: Estimate | None
     new: Estimate | None
+    estimates: Mapping[str, Estimate]
 
     @property
     def where(self) -> str:
@@ -107,7 +108,7 @@ class _Pair:
             # Both without a value, for the same kind of reason; the words may hold numbers.
             return old.value is new.value and old.vacuous == new.vacuous
         # A NaN is within nothing, and an infinity must not be its own floor.
-        floor = self._floor(old.value)
+        floor = self._floor
         return math.isfinite(floor) and abs(new.value - old.value) <= floor
 
     @property
@@ -117,15 +118,14 @@ class _Pair:
             return math.inf
         if self.old.value is None or self.new.value is None:
             return 0.0 if self.old.value is self.new.value else math.inf
-        bar = max(self.old.se or 0.0, self.new.se or 0.0, self._floor(self.old.value))
+        bar = max(self.old.se or 0.0, self.new.se or 0.0, self._floor)
         change = abs(self.new.value - self.old.value)
         return change / bar if bar > 0 else math.inf if change > 0 else 0.0
 
-    def _floor(self, value: float) -> float:
+    @property
+    def _floor(self) -> float:
         metric = registry.METRICS.get(self.metric)
-        if metric is None:
-            return 0.0
-        return metric.floor * abs(value) if metric.relative_floor else metric.floor
+        return 0.0 if metric is None else metric.floor_at(self.estimates)
 
 
 def _pairs(old: Profile, new: Profile) -> Iterator[_Pair]:
@@ -135,7 +135,7 @@ def _pairs(old: Profile, new: Profile) -> Iterator[_Pair]:
     for name in dict.fromkeys([*before, *after]):
         ours, theirs = before.get(name, {}), after.get(name, {})
         for metric in dict.fromkeys([*ours, *theirs]):
-            yield _Pair(metric, name, ours.get(metric), theirs.get(metric))
+            yield _Pair(metric, name, ours.get(metric), theirs.get(metric), ours)
 
 
 def _shown(estimate: Estimate | None, other: Estimate | None) -> str:

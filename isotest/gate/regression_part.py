@@ -120,6 +120,7 @@ def _pair(
             f"the change of {metric.name} at layer {layer.name} has no finite error bar: {se}",
             layer.name,
         )
+    floor = metric.floor_at(base_layer.estimates)
     return LayerChange(
         layer=layer.name,
         base=base.value,
@@ -127,7 +128,8 @@ def _pair(
         change=change,
         se=se,
         df=df,
-        margin=layer_margin(metric, base.value, demand.margin, demand.margin_relative),
+        margin=layer_margin(floor, base.value, demand.margin, demand.margin_relative),
+        floor=floor,
     )
 
 
@@ -163,7 +165,7 @@ def _describe(
 ) -> Part:
     outcome = judgement.outcome
     worst = max(judgement.changes, key=lambda c: c.worsening(judgement.worse) - c.margin)
-    needed = round_up(margin_that_passes(judgement, metric, demand.margin_relative))
+    needed = round_up(margin_that_passes(judgement, demand.margin_relative))
     reasons = {
         Outcome.FAILED: judgement.at("beyond"),
         Outcome.INCONCLUSIVE: judgement.at("undecided"),
@@ -253,7 +255,7 @@ def _margin(
     if judgement.outcome is Outcome.PASSED:
         return text
     if demand.margin_relative is not None and demand.margin == 0:
-        relative = relative_margin_that_passes(judgement, metric, demand.margin)
+        relative = relative_margin_that_passes(judgement, demand.margin)
         if relative is not None:
             return f"{text}; margin_relative = {round_up(relative):g} would have passed"
     return f"{text}; margin = {needed:g} would have passed"

@@ -13,7 +13,7 @@ from isotest.gate.verdict import Outcome
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from isotest.statistics.registry import Metric, Worse
+    from isotest.statistics.registry import Worse
 
 Where = Literal["beyond", "within", "undecided"]
 
@@ -30,6 +30,7 @@ class LayerChange:
         se: standard error of ``change``.
         df: degrees of freedom of ``se``.
         margin: largest accepted change, in the metric's unit.
+        floor: the part of the margin that no suite can take away.
     """
 
     layer: str
@@ -39,6 +40,7 @@ class LayerChange:
     se: float
     df: float
     margin: float
+    floor: float = 0.0
 
     def worsening(self, worse: Worse) -> float:
         """The change in the direction that counts: positive is worse."""
@@ -144,21 +146,16 @@ def _place(change: LayerChange, adjusted: float, worse: Worse, alpha: float) -> 
     return "within" if change.p_within(worse) <= alpha else "undecided"
 
 
-def layer_margin(
-    metric: Metric, base: float, margin: float, margin_relative: float | None
-) -> float:
+def layer_margin(floor: float, base: float, margin: float, margin_relative: float | None) -> float:
     """The largest accepted change at a layer whose baseline value is ``base``.
 
-    max(margin, margin_relative·|base|, floor), where floor is the metric's own: absolute, or a
-    share of |base|. It is what float32 on another machine may move, never taken for a change.
+    max(margin, margin_relative·|base|, floor), where floor is the metric's own at this layer: what
+    float32 on another machine may move, never taken for a change.
     """
-    floor = metric.floor * (abs(base) if metric.relative_floor else 1.0)
     return max(margin, (margin_relative or 0.0) * abs(base), floor)
 
 
-def margin_that_passes(
-    judgement: Judgement, metric: Metric, margin_relative: float | None
-) -> float:
+def margin_that_passes(judgement: Judgement, margin_relative: float | None) -> float:
     """The smallest ``margin`` for which the verdict would be passed, all else unchanged.
 
     Zero where the relative margin and the floor are enough by themselves.
@@ -166,14 +163,12 @@ def margin_that_passes(
     needed = 0.0
     for change in judgement.changes:
         own = change.margin_needed(judgement.worse, judgement.alpha)
-        if own > layer_margin(metric, change.base, 0.0, margin_relative):
+        if own > layer_margin(change.floor, change.base, 0.0, margin_relative):
             needed = max(needed, own)
     return needed
 
 
-def relative_margin_that_passes(
-    judgement: Judgement, metric: Metric, margin: float
-) -> float | None:
+def relative_margin_that_passes(judgement: Judgement, margin: float) -> float | None:
     """The smallest ``margin_relative`` for which the verdict would be passed.
 
     ``None`` if no finite one would: a baseline of zero leaves nothing to be relative to.
@@ -181,7 +176,7 @@ def relative_margin_that_passes(
     needed = 0.0
     for change in judgement.changes:
         own = change.margin_needed(judgement.worse, judgement.alpha)
-        if own > layer_margin(metric, change.base, margin, None):
+        if own > layer_margin(change.floor, change.base, margin, None):
             if change.base == 0:
                 return None
             needed = max(needed, own / abs(change.base))

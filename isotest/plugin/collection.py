@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,6 +12,9 @@ from isotest.source import MODEL_SCHEMES, parse_source
 from isotest.suite import load_suite
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
     from isotest.plugin.entries import Entry
     from isotest.plugin.run import Run
     from isotest.suite import Suite

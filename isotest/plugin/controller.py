@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from isotest.baselines import changes
 from isotest.errors import IsotestError
 from isotest.plugin import collection
 from isotest.plugin.collection import NOT_SUITES
 from isotest.plugin.findings import Finding, emit, evaluated, family_wise, unclaimed
-from isotest.plugin.ledger import EntryRecord, Ledger
+from isotest.plugin.ledger import Ledger
 from isotest.plugin.representation import VerdictRepr
+from isotest.plugin.summary import summarise
+from isotest.reproduction import changes
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from isotest.plugin.run import Run
+    from isotest.report.entry import Result
     from isotest.suite import Suite
 
 
@@ -40,6 +43,8 @@ class Controller:
         record = self._ledger.add(report)
         if report.failed and isinstance(report.longrepr, str):
             headline = record.headline if record else report.longrepr.splitlines()[0]
+            # pytest puts the node id before the headline, which begins with it as well.
+            headline = headline.removeprefix(f"{report.nodeid}: ")
             report.longrepr = VerdictRepr(report.nodeid, headline, report.longrepr)
 
     @pytest.hookimpl(wrapper=True)
@@ -47,12 +52,13 @@ class Controller:
         """After the last item, while failures still decide the exit code."""
         result = yield
         if not self._config.option.collectonly:
-            for finding in self._conclude(session):
+            # Sorted, so that the findings of one suite stand together on the terminal.
+            for finding in sorted(self._conclude(), key=lambda finding: finding.nodeid):
                 session.testscollected += 1
                 emit(self._config, finding)
         return result
 
-    def _conclude(self, session: pytest.Session) -> list[Finding]:
+    def _conclude(self) -> list[Finding]:
         findings: list[Finding] = []
         if self._options.update is not None:
             findings.extend(self._record())
@@ -95,6 +101,7 @@ class Controller:
             except IsotestError as error:
                 findings.append(Finding(nodeid, str(error)))
                 continue
+            entry.recorded = True
             findings.append(Finding(nodeid, None))
             verb = "recorded" if old is None else "recorded anew"
             self._notes.append(f"{verb} {self._relative(path)}")
@@ -166,7 +173,17 @@ class Controller:
         terminalreporter.section("isotest")
         encoding = getattr(terminalreporter._tw._file, "encoding", None) or "ascii"
         width = terminalreporter._tw.fullwidth
-        for line in summary_lines(entries, width=width, encoding=encoding):
+        colours = {
+            "failed": "red",
+            "inconclusive": "yellow",
+            "passed": "green",
+            "skipped": "yellow",
+        }
+
+        def markup(text: str, result: Result) -> str:
+            return terminalreporter._tw.markup(text, **{colours[result]: True})
+
+        for line in summary_lines(entries, width=width, encoding=encoding, markup=markup):
             terminalreporter.write_line(line)
         for note in self._notes:
             terminalreporter.write_line(note)

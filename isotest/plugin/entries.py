@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from isotest.baselines import BaselineStore, comparable, reproduces
-from isotest.cache import ProfileCache
+from isotest.comparability import comparable
 from isotest.entry import Measurement, Settings, StandIn, measure_entry
 from isotest.errors import IsotestError, MeasurementError
 from isotest.gate.checks import FiniteCheck
 from isotest.gate.evaluate import evaluate
 from isotest.gate.message import MessageContext
 from isotest.gate.verdict import Outcome, Verdict
+from isotest.reproduction import reproduces
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from isotest.baselines import BaselineStore
+    from isotest.cache import ProfileCache
     from isotest.gate.checks import Check
     from isotest.plugin.options import Options
     from isotest.plugin.progress import ProgressDisplay
@@ -182,7 +185,7 @@ class Entry:
         differences = reproduces(first, second.profile)
         if differences:
             raise MeasurementError(
-                f"{self.suite.path}: model {self.spec.name!r} is not recorded: measured twice, "
+                f"{self._relative(self.suite.path)}: model {self.spec.name!r} is not recorded: measured twice, "
                 "from scratch and in batches of another size, it gave other numbers:\n  "
                 + "\n  ".join(differences)
                 + "\n  A baseline must reproduce: seed the source, and keep dropout and batch "
@@ -195,12 +198,14 @@ class Entry:
         baseline = self._relative(self.baseline_path)
         node = f"{suite}::{self.spec.name}"
         quoted = shlex.quote(node)
+        file = self.measurement().file
         return MessageContext(
             suite=suite,
             baseline=baseline,
             node=f"{node}::{check}",
             record=f"pytest --isotest {quoted} --isotest-update=missing",
             accept=f"pytest --isotest {quoted} --isotest-update=failing",
+            diff=f"isotest diff {shlex.quote(baseline)} {shlex.quote(str(file))}" if file else "",
             stand_in=None if self.stand_in is None else self.stand_in.source,
         )
 
@@ -216,8 +221,6 @@ def _without_baseline(check: Check) -> Check | None:
     """The part of a check that needs no baseline; ``None`` if nothing remains."""
     if isinstance(check, FiniteCheck):
         return check
-    if not any(
-        getattr(check, demand, None) is not None for demand in ("max", "min", "expect")
-    ):
+    if not any(getattr(check, demand, None) is not None for demand in ("max", "min", "expect")):
         return None
     return check.model_copy(update={"baseline": None})

@@ -6,7 +6,6 @@ ordinary reports, so that the exit code, the terminal and JUnit count them alike
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -15,6 +14,8 @@ import pytest
 from isotest.gate.multiplicity import holm
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from isotest.plugin.ledger import EntryRecord
 
 FAMILY_ALPHA = 0.01
@@ -88,14 +89,15 @@ def emit(config: pytest.Config, finding: Finding) -> None:
     location = (finding.nodeid.partition("::")[0], None, finding.nodeid.rpartition("::")[2])
     config.hook.pytest_runtest_logstart(nodeid=finding.nodeid, location=location)
     outcome: Literal["passed", "failed"] = "passed" if finding.problem is None else "failed"
-    for when in ("setup", "call", "teardown"):
+    whens: tuple[Literal["setup", "call", "teardown"], ...] = ("setup", "call", "teardown")
+    for when in whens:
         report = pytest.TestReport(
             nodeid=finding.nodeid,
             location=location,
             keywords={},
             outcome=outcome if when == "call" else "passed",
             longrepr=finding.problem if when == "call" else None,
-            when=when,  # type: ignore[arg-type]
+            when=when,
         )
         config.hook.pytest_runtest_logreport(report=report)
     config.hook.pytest_runtest_logfinish(nodeid=finding.nodeid, location=location)

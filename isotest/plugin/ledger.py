@@ -7,16 +7,17 @@ reports means that a worker that dies loses only what it had not reported yet.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from isotest.gate.verdict import Outcome
-from isotest.profile_json import dumps_profile, loads_profile
+from isotest.profile_json import dump_profile, load_profile
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pytest
+
     from isotest.plugin.collection import CheckItem
     from isotest.profile import Profile
 
@@ -44,7 +45,10 @@ class CheckRecord:
 
 @dataclass
 class EntryRecord:
-    """One entry as it was measured; the profiles travel as JSON text."""
+    """One entry as it was measured; the profiles travel as JSON text.
+
+    ``record`` is the wish to record it, ``recorded`` whether the controller has.
+    """
 
     suite_path: str
     suite: str
@@ -54,15 +58,16 @@ class EntryRecord:
     cached: bool = False
     seconds: float = 0.0
     record: bool = False
+    recorded: bool = False
     checks: list[CheckRecord] = field(default_factory=list)
 
     def measured(self) -> Profile | None:
         """The measured profile."""
-        return None if self.profile is None else loads_profile(self.profile)
+        return None if self.profile is None else load_profile(self.profile.encode())
 
     def accepted(self) -> Profile | None:
         """The baseline that it was compared with."""
-        return None if self.baseline is None else loads_profile(self.baseline)
+        return None if self.baseline is None else load_profile(self.baseline.encode())
 
 
 class Ledger:
@@ -132,8 +137,10 @@ class Reporter:
             measurement = entry.measurement()
             baseline = None if entry.records else entry.baseline_if_readable()
             payload["entry"] = {
-                "profile": dumps_profile(measurement.profile),
-                "baseline": None if baseline is None else dumps_profile(baseline),
+                "profile": dump_profile(measurement.profile, entry.spec.name).decode(),
+                "baseline": None
+                if baseline is None
+                else dump_profile(baseline, entry.spec.name).decode(),
                 "cached": measurement.cached,
                 "seconds": measurement.seconds,
                 "record": entry.records,

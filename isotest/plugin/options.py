@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
 
 Update = Literal["missing", "failing", "all"]
 
@@ -31,7 +33,10 @@ _HELP: tuple[tuple[str, dict[str, Any]], ...] = (
     ),
     (
         "--isotest-allow-ci-writes",
-        {"action": "store_true", "help": "let --isotest-update and --isotest-prune write when CI is set"},
+        {
+            "action": "store_true",
+            "help": "let --isotest-update and --isotest-prune write when CI is set",
+        },
     ),
     (
         "--isotest-prune",
@@ -45,7 +50,7 @@ _HELP: tuple[tuple[str, dict[str, Any]], ...] = (
         {
             "action": "append",
             "metavar": "NAME=SOURCE",
-            "help": "measure SOURCE in the place of entry NAME, against NAME's baseline (repeatable)",
+            "help": "measure SOURCE in the place of entry NAME, against its baseline (repeatable)",
         },
     ),
     (
@@ -70,7 +75,7 @@ _HELP: tuple[tuple[str, dict[str, Any]], ...] = (
         "--isotest-samples",
         {
             "metavar": "N",
-            "help": "measure N samples (or 'all') instead of the suite's number; part of the protocol",
+            "help": "measure N samples (or 'all') instead of the suite's; part of the protocol",
         },
     ),
     (
@@ -87,7 +92,10 @@ _HELP: tuple[tuple[str, dict[str, Any]], ...] = (
     ),
     (
         "--isotest-summary",
-        {"metavar": "FILE.md", "help": "write the results as Markdown (for a CI job's summary page)"},
+        {
+            "metavar": "FILE.md",
+            "help": "write the results as Markdown (for a CI job's summary page)",
+        },
     ),
     (
         "--isotest-json",
@@ -115,9 +123,7 @@ def add_options(parser: pytest.Parser) -> None:
         action = keywords.get("action")
         kind: Any = {"store_true": "bool", "append": "linelist"}.get(str(action), "string")
         parser.addini(_name(option), f"the ini twin of {option}", type=kind, default=None)
-    parser.addini(
-        "isotest_suites", "folder of the suites, relative to rootdir", "string", "suites"
-    )
+    parser.addini("isotest_suites", "folder of the suites, relative to rootdir", "string", "suites")
     parser.addini(
         "isotest_baselines", "folder of the baselines, relative to rootdir", "string", "baselines"
     )

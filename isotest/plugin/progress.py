@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
 from tqdm import tqdm
 
 if TYPE_CHECKING:
+    import pytest
+
     from isotest.measure import Progress
 
 _FORMAT = "isotest: {desc}: {n}/{total} samples, {rate_fmt}, {remaining} left"
@@ -47,7 +48,7 @@ class ProgressDisplay:
         self.close()
         if self._reporter is None:
             return lambda _count: None
-        redraw = self._reporter.isatty
+        redraw = bool(self._reporter.isatty)
         self._bar = tqdm(
             total=total,
             desc=what,

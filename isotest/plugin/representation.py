@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from _pytest._code.code import ReprFileLocation, TerminalRepr
-from _pytest._io import TerminalWriter
+
+if TYPE_CHECKING:
+    from _pytest._io import TerminalWriter
 
 
 class VerdictRepr(TerminalRepr):

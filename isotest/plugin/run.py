@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -24,6 +22,9 @@ from isotest.source import MODEL_SCHEMES, did_you_mean
 from isotest.suite import MODALITIES
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+    from pathlib import Path
+
     from isotest.suite import ModelSpec, Suite
 
 
@@ -101,9 +102,7 @@ class Run:
 
     def entry(self, suite: Suite, spec: ModelSpec) -> Entry:
         """The entry of this process for one model of a suite."""
-        return self._entries.setdefault(
-            (suite.path, spec.name), Entry(self._bench, suite, spec)
-        )
+        return self._entries.setdefault((suite.path, spec.name), Entry(self._bench, suite, spec))
 
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> SuiteFile | None:
         """Every ``*.toml`` that is collected is a suite."""
@@ -163,9 +162,7 @@ class Run:
         if self._threads is not None:
             import os
 
-            os.environ["OMP_NUM_THREADS"] = os.environ.get(
-                "OMP_NUM_THREADS", str(self._threads)
-            )
+            os.environ["OMP_NUM_THREADS"] = os.environ.get("OMP_NUM_THREADS", str(self._threads))
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(

@@ -17,7 +17,7 @@ class EntryScheduling:
             return None
         from xdist.scheduler import LoadScopeScheduling
 
-        class EntryScopeScheduling(LoadScopeScheduling):  # type: ignore[misc,no-any-unimported]
+        class EntryScopeScheduling(LoadScopeScheduling):  # type: ignore[misc]
             def _split_scope(self, nodeid: str) -> str:
                 file, *rest = nodeid.split("::")
                 return f"{file}::{rest[0]}" if file.endswith(".toml") and rest else nodeid

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from isotest.estimate import Estimate
+
 Worse = Literal["up", "down", "both"]
 
 
@@ -24,10 +26,10 @@ class Metric:
         name: the field's term, as it stands in suites and profiles.
         summary: one line for reports and the generated reference.
         worse: the direction that counts as a regression unless a suite says otherwise.
-        floor: the smallest change that is ever judged real; absolute if ``relative_floor`` is
-            false, else a share of the baseline's magnitude. It absorbs the rounding of float32
+        floor: the smallest change that is ever judged real. It absorbs the rounding of float32
             forward passes on other machines and keeps a zero spread from making a zero band.
-        relative_floor: see ``floor``.
+        floor_scale: the metric whose magnitude at the same layer ``floor`` is a share of; ``None``:
+            ``floor`` is absolute. A spread of lengths rounds with the lengths, not with itself.
         weight: what a block weighs by in the jackknife.
         accumulator: object reference of the accumulator that yields it.
         source: where the definition comes from.
@@ -37,10 +39,17 @@ class Metric:
     summary: str
     worse: Worse
     floor: float
-    relative_floor: bool
+    floor_scale: str | None
     weight: Literal["representations", "sequences"]
     accumulator: str
     source: str
+
+    def floor_at(self, estimates: Mapping[str, Estimate]) -> float:
+        """The floor at a layer with these estimates, in the metric's own unit."""
+        if self.floor_scale is None:
+            return self.floor
+        scale = estimates.get(self.floor_scale)
+        return 0.0 if scale is None or scale.value is None else self.floor * abs(scale.value)
 
 
 _COSINES = "isotest.statistics.cosine:Cosines"
@@ -66,7 +75,7 @@ METRICS: Mapping[str, Metric] = _by_name(
         summary="mean cosine over pairs of representations from different independent units",
         worse="up",
         floor=_SHARE,
-        relative_floor=False,
+        floor_scale=None,
         weight="representations",
         accumulator=_COSINES,
         source="Godey, de la Clergerie and Sagot 2023",
@@ -76,7 +85,7 @@ METRICS: Mapping[str, Metric] = _by_name(
         summary="mean cosine over all distinct pairs of representations",
         worse="up",
         floor=_SHARE,
-        relative_floor=False,
+        floor_scale=None,
         weight="representations",
         accumulator=_COSINES,
         source="Ethayarajh 2019",
@@ -86,7 +95,7 @@ METRICS: Mapping[str, Metric] = _by_name(
         summary="mean cosine over pairs of representations within a sequence",
         worse="up",
         floor=_SHARE,
-        relative_floor=False,
+        floor_scale=None,
         weight="representations",
         accumulator=_COSINES,
         source="Ethayarajh 2019",
@@ -96,7 +105,7 @@ METRICS: Mapping[str, Metric] = _by_name(
         summary="mean Euclidean length of the representations",
         worse="both",
         floor=_RELATIVE,
-        relative_floor=True,
+        floor_scale="mean_norm",
         weight="representations",
         accumulator=_NORMS,
         source="Godey, de la Clergerie and Sagot 2023",
@@ -106,7 +115,7 @@ METRICS: Mapping[str, Metric] = _by_name(
         summary="standard deviation (÷ N) of the Euclidean lengths",
         worse="both",
         floor=_RELATIVE,
-        relative_floor=True,
+        floor_scale="mean_norm",
         weight="representations",
         accumulator=_NORMS,
         source="Godey, de la Clergerie and Sagot 2023",
@@ -116,7 +125,7 @@ METRICS: Mapping[str, Metric] = _by_name(
         summary="length of the mean representation",
         worse="both",
         floor=_RELATIVE,
-        relative_floor=True,
+        floor_scale="mean_norm",
         weight="representations",
         accumulator=_NORMS,
         source="Godey, de la Clergerie and Sagot 2023",
@@ -126,7 +135,7 @@ METRICS: Mapping[str, Metric] = _by_name(
         summary="share of the mean squared length that is the common direction",
         worse="up",
         floor=_SHARE,
-        relative_floor=False,
+        floor_scale=None,
         weight="representations",
         accumulator=_NORMS,
         source="Godey, de la Clergerie and Sagot 2023",
@@ -136,7 +145,7 @@ METRICS: Mapping[str, Metric] = _by_name(
         summary="share of the anisotropy that the largest single dimension contributes",
         worse="up",
         floor=_RATIO_OF_SHARES,
-        relative_floor=False,
+        floor_scale=None,
         weight="representations",
         accumulator=_COSINES,
         source="Timkey and van Schijndel 2021",
@@ -146,7 +155,7 @@ METRICS: Mapping[str, Metric] = _by_name(
         summary="largest absolute activation",
         worse="up",
         floor=_RELATIVE,
-        relative_floor=True,
+        floor_scale="massive",
         weight="representations",
         accumulator=_MASSIVE,
         source="Sun, Chen, Kolter and Liu 2024",
@@ -156,7 +165,7 @@ METRICS: Mapping[str, Metric] = _by_name(
         summary="largest absolute activation of a sequence, over the sequence's median one",
         worse="up",
         floor=_RELATIVE,
-        relative_floor=True,
+        floor_scale="massive_ratio",
         weight="representations",
         accumulator=_MASSIVE,
         source="Sun, Chen, Kolter and Liu 2024",
@@ -166,7 +175,7 @@ METRICS: Mapping[str, Metric] = _by_name(
         summary="distance from equal rows within a sequence, relative, in the Frobenius norm",
         worse="down",
         floor=_SHARE,
-        relative_floor=False,
+        floor_scale=None,
         weight="sequences",
         accumulator=_RESIDUAL,
         source="Dong, Cordonnier and Loukas 2021",
@@ -176,7 +185,7 @@ METRICS: Mapping[str, Metric] = _by_name(
         summary="distance from equal rows within a sequence, relative, in the norm √(‖·‖₁‖·‖_∞)",
         worse="down",
         floor=_SHARE,
-        relative_floor=False,
+        floor_scale=None,
         weight="sequences",
         accumulator=_RESIDUAL,
         source="Dong, Cordonnier and Loukas 2021",
@@ -186,7 +195,7 @@ METRICS: Mapping[str, Metric] = _by_name(
         summary="share of representations that are bitwise copies of another one",
         worse="up",
         floor=_SHARE,
-        relative_floor=False,
+        floor_scale=None,
         weight="representations",
         accumulator=_DUPLICATES,
         source="count of distinct rows",

@@ -15,8 +15,8 @@ from tests.baselines.cases import conditions, layer, profile
 if TYPE_CHECKING:
     from isotest.profile import Profile
 
-ABSOLUTE = sorted(metric.name for metric in METRICS.values() if not metric.relative_floor)
-RELATIVE = sorted(metric.name for metric in METRICS.values() if metric.relative_floor)
+ABSOLUTE = sorted(metric.name for metric in METRICS.values() if metric.floor_scale is None)
+RELATIVE = sorted(metric.name for metric in METRICS.values() if metric.floor_scale == metric.name)
 
 
 def of(metric: str, *values: float | None) -> Profile:
@@ -62,6 +62,21 @@ def test_a_relative_floor_scales_with_the_value(metric: str, scale: float) -> No
     floor = METRICS[metric].floor
     assert reproduces(of(metric, scale), of(metric, scale * (1 + 0.9 * floor))) == []
     assert len(reproduces(of(metric, scale), of(metric, scale * (1 + 1.1 * floor)))) == 1
+
+
+@pytest.mark.parametrize("metric", ["norm_std", "drift_norm"])
+def test_what_rounds_with_the_lengths_has_their_floor(metric: str) -> None:
+    def of_lengths(value: float) -> Profile:
+        estimates = {
+            name: Estimate(number, 0.001, (number, number))
+            for name, number in (("mean_norm", 10.0), (metric, value))
+        }
+        return profile(layers=(layer("0", 0.1, estimates=estimates),))
+
+    # A layer norm makes all lengths equal: their spread is rounding of the lengths themselves.
+    floor = 10.0 * METRICS[metric].floor
+    assert reproduces(of_lengths(1e-7), of_lengths(0.9 * floor)) == []
+    assert len(reproduces(of_lengths(1e-7), of_lengths(1.1 * floor))) == 1
 
 
 def test_an_unknown_metric_must_be_the_very_same() -> None:

@@ -107,11 +107,10 @@ def test_the_floor_holds_where_the_margin_and_the_spread_are_zero() -> None:
 
 
 def test_the_margin_is_the_largest_of_three() -> None:
-    assert layer_margin(ABSOLUTE, 5.0, 0.0, None) == 1e-4
-    assert layer_margin(ABSOLUTE, 5.0, 0.2, None) == 0.2
-    assert layer_margin(ABSOLUTE, -5.0, 0.2, 0.1) == 0.5
-    assert layer_margin(RELATIVE, -5.0, 0.0, None) == pytest.approx(5e-3)
-    assert layer_margin(RELATIVE, 0.0, 0.0, 0.1) == 0.0
+    assert layer_margin(1e-4, 5.0, 0.0, None) == 1e-4
+    assert layer_margin(1e-4, 5.0, 0.2, None) == 0.2
+    assert layer_margin(1e-4, -5.0, 0.2, 0.1) == 0.5
+    assert layer_margin(0.0, 0.0, 0.0, 0.1) == 0.0
 
 
 changes = st.lists(
@@ -133,7 +132,8 @@ directions = st.sampled_from(["up", "down", "both"])
 
 def at_margin(made: list[LayerChange], worse: Worse, margin: float) -> Judgement:
     layers = [
-        LayerChange(c.layer, c.base, c.new, c.change, c.se, c.df, max(1e-4, margin)) for c in made
+        LayerChange(c.layer, c.base, c.new, c.change, c.se, c.df, max(1e-4, margin), floor=1e-4)
+        for c in made
     ]
     return judge_changes(layers, worse, 0.01)
 
@@ -154,7 +154,7 @@ def test_a_larger_margin_never_makes_it_worse(
 def test_the_margin_that_would_have_passed_passes_and_less_does_not(
     made: list[LayerChange], worse: Worse
 ) -> None:
-    needed = margin_that_passes(at_margin(made, worse, 0.0), ABSOLUTE, None)
+    needed = margin_that_passes(at_margin(made, worse, 0.0), None)
     assert at_margin(made, worse, needed * (1 + 1e-9)).outcome is Outcome.PASSED
     if needed > 0:
         assert at_margin(made, worse, needed * (1 - 1e-6)).outcome is not Outcome.PASSED
@@ -168,9 +168,9 @@ def test_beyond_and_within_exclude_each_other(made: list[LayerChange], worse: Wo
 
 def test_the_relative_margin_that_would_have_passed() -> None:
     judged = judge_changes([change(0.1, 0.0, 0.01, base=0.4)], "up", 0.01)
-    assert relative_margin_that_passes(judged, ABSOLUTE, 0.01) == pytest.approx(0.25)
+    assert relative_margin_that_passes(judged, 0.01) == pytest.approx(0.25)
     nothing = judge_changes([change(0.1, 0.0, 0.01, base=0.0)], "up", 0.01)
-    assert relative_margin_that_passes(nothing, ABSOLUTE, 0.01) is None
+    assert relative_margin_that_passes(nothing, 0.01) is None
 
 
 def test_false_alarms_are_rarer_than_alpha() -> None:
