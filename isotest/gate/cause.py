@@ -12,7 +12,8 @@ cause                 share         reading
 ===================== ============= ============================================================
 drift                 ΔD / ΔL       ‖x̄‖² of the mean squared length: what mean cosine would
                                     be if all lengths were equal
-one dimension         Δ(k·A) / ΔL   what the single largest dimension adds to A (A and A* only)
+one dimension         Δ(k·A) / ΔL   what the single largest dimension adds to A, which A* and I
+                                    contain (and 1 − r² too, if all lengths are equal)
 within the sequence   Δ(L − C) / ΔL the part of L that sequences do not share with each other;
                                     C = A for I and A*, D for 1 − r² (none for A, which compares
                                     different sequences only)
@@ -71,8 +72,7 @@ def causes(metric: str, now: LayerProfile, base: LayerProfile | None) -> tuple[C
         return None
     moved = level - previous
     found = []
-    if metric in ("anisotropy", "anisotropy_all"):
-        found.append(_dimension(now, base, moved))
+    found.append(_dimension(now, base, moved))
     found.append(_within(metric, now, base, moved))
     found.append(_drift(now, base, moved))
     found.append(_duplicates(now, base))

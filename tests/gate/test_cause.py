@@ -70,11 +70,14 @@ def test_a_common_direction_is_drift_and_no_single_dimension() -> None:
     assert "drift_share" in line
 
 
-def test_a_rogue_dimension_is_named_before_the_drift_that_it_is() -> None:
-    found = shares("anisotropy", ROGUE)
-    assert found["one dimension"] == pytest.approx(1.0, abs=0.02)
-    assert found["drift"] == pytest.approx(1.0, abs=0.02)
-    line = cause_line("anisotropy", layer_of(ROGUE), HEALTHY)
+@pytest.mark.parametrize(
+    "metric", ["anisotropy", "anisotropy_all", "intra_similarity", "rank_residual"]
+)
+def test_a_rogue_dimension_is_named_before_the_drift_that_it_is(metric: str) -> None:
+    found = shares(metric, ROGUE)
+    assert found["one dimension"] == pytest.approx(1.0, abs=0.1)
+    assert found["drift"] == pytest.approx(1.0, abs=0.1)
+    line = cause_line(metric, layer_of(ROGUE), HEALTHY)
     assert line is not None
     assert line.startswith("one dimension")
 

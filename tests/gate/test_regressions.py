@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,12 +22,11 @@ from isotest.gate.regressions import (
     relative_margin_that_passes,
 )
 from isotest.gate.verdict import Outcome
-from isotest.statistics.registry import METRICS, Metric, Worse
+from isotest.statistics.registry import METRICS, Worse
 
 from .profiles import accepted, judge, profile, spread
 
-ABSOLUTE = Metric("a", "", "up", 1e-4, False, "representations", "", "")
-RELATIVE = Metric("r", "", "down", 1e-3, True, "representations", "", "")
+FLOOR = 1e-4
 
 
 def change(
@@ -131,10 +131,7 @@ directions = st.sampled_from(["up", "down", "both"])
 
 
 def at_margin(made: list[LayerChange], worse: Worse, margin: float) -> Judgement:
-    layers = [
-        LayerChange(c.layer, c.base, c.new, c.change, c.se, c.df, max(1e-4, margin), floor=1e-4)
-        for c in made
-    ]
+    layers = [replace(one, margin=max(FLOOR, margin), floor=FLOOR) for one in made]
     return judge_changes(layers, worse, 0.01)
 
 
