@@ -69,7 +69,8 @@ def _dimensions(layer: ObservedLayer) -> tuple[int, ...]:
 def _norm(x: Tensor, layer: ObservedLayer) -> Tensor:
     import torch
 
-    return torch.linalg.vector_norm(x, dim=_dimensions(layer), keepdim=True)
+    norm: Tensor = torch.linalg.vector_norm(x, dim=_dimensions(layer), keepdim=True)
+    return norm
 
 
 def _direction(x: Tensor, layer: ObservedLayer) -> Tensor:
@@ -79,7 +80,7 @@ def _direction(x: Tensor, layer: ObservedLayer) -> Tensor:
     axis = _dimensions(layer)[0]
     generator = torch.Generator().manual_seed(0)
     v = torch.randn(x.shape[axis], generator=generator, dtype=torch.float64)
-    v = v / torch.linalg.vector_norm(v)
+    v /= torch.linalg.vector_norm(v)
     shape = [1] * x.dim()
     shape[axis] = -1
     return v.reshape(shape).to(device=x.device, dtype=x.dtype)

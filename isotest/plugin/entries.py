@@ -185,8 +185,9 @@ class Entry:
         differences = reproduces(first, second.profile)
         if differences:
             raise MeasurementError(
-                f"{self._relative(self.suite.path)}: model {self.spec.name!r} is not recorded: measured twice, "
-                "from scratch and in batches of another size, it gave other numbers:\n  "
+                f"{self._relative(self.suite.path)}: model {self.spec.name!r} is not recorded: "
+                "measured twice, from scratch and in batches of another size, it gave other "
+                "numbers:\n  "
                 + "\n  ".join(differences)
                 + "\n  A baseline must reproduce: seed the source, and keep dropout and batch "
                 "statistics out of evaluation."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Never
 
 from tqdm import tqdm
 
@@ -41,7 +41,7 @@ class ProgressDisplay:
         self._reporter: pytest.TerminalReporter | None = config.pluginmanager.get_plugin(
             "terminalreporter"
         )
-        self._bar: tqdm[None] | None = None
+        self._bar: tqdm[Never] | None = None
 
     def start(self, what: str, total: int) -> Progress:
         """Begin showing ``what``; returns the function to call after each batch."""
@@ -49,7 +49,7 @@ class ProgressDisplay:
         if self._reporter is None:
             return lambda _count: None
         redraw = bool(self._reporter.isatty)
-        self._bar = tqdm(
+        bar = tqdm(
             total=total,
             desc=what,
             delay=2,
@@ -60,7 +60,8 @@ class ProgressDisplay:
             file=_Lines(self._reporter, redraw),
             dynamic_ncols=redraw,
         )
-        return self._bar.update
+        self._bar = bar
+        return bar.update
 
     def close(self) -> None:
         """Clear the line of the measurement that ended."""
