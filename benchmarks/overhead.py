@@ -34,7 +34,7 @@ def main() -> None:
     import torch
 
     from isotest.data.load import open_data
-    from isotest.measure import measure_loaded
+    from isotest.measurement import measure_loaded
     from isotest.models.load import load_model
 
     dataset = open_data("sample:photographs", samples=BATCH)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from isotest.cache import ProfileCache
     from isotest.faults import Alteration
-    from isotest.measure import Progress
+    from isotest.measurement import Progress
     from isotest.profile import Profile
     from isotest.suite import ModelSpec, Suite
 
@@ -118,7 +118,7 @@ def _measure(
     alter: Alteration | None,
 ) -> Profile:
     from isotest.data.load import open_data
-    from isotest.measure import measure_loaded
+    from isotest.measurement import measure_loaded
     from isotest.models.load import load_model
 
     measure = suite.measure_of(spec)

@@ -9,7 +9,7 @@ from tqdm import tqdm
 if TYPE_CHECKING:
     import pytest
 
-    from isotest.measure import Progress
+    from isotest.measurement import Progress
 
 _FORMAT = "isotest: {desc}: {n}/{total} samples, {rate_fmt}, {remaining} left"
 
