@@ -67,6 +67,7 @@ def anatomy(module: nn.Module, inputs: Mapping[str, Tensor], what: str) -> Anato
 def outline(module: nn.Module) -> Anatomy:
     """What can be told without a forward pass: the table's entry, or merely the blocks, if any."""
     for cls in type(module).__mro__:
+        # Subclasses share the layout of the class that is in the table.
         known = _FAMILIES.get(f"{cls.__module__.partition('.')[0]}.{cls.__name__}")
         if known is not None:
             return known(module)
@@ -98,6 +99,15 @@ def _children(module: nn.Module, path: str) -> tuple[str, ...]:
 
 def _segformer(module: nn.Module) -> Anatomy:
     # The first stage does the patch embedding itself: its input is the image.
+    if hasattr(
+        module, "encoder"
+    ):  # transformers < 5.24: a stage is three lists, its norm comes last
+        return Anatomy(
+            "encoder.patch_embeddings.0",
+            _children(module, "encoder.layer_norm"),
+            final=None,
+            positions=True,
+        )
     return Anatomy(
         "stages.0.patch_embeddings", _children(module, "stages"), final=None, positions=True
     )

@@ -26,8 +26,10 @@ _NOT_COMPUTATION = re.compile(
 def architecture(module: nn.Module) -> dict[str, str]:
     """What a baseline is comparable with: ``class``, ``parameters``, ``config``.
 
-    ``parameters`` digests names and shapes of all parameters and buffers that a checkpoint holds;
-    ``config`` what decides the computation. A head, its labels, dropout probabilities, paths, dtype
+    ``parameters`` digests the shapes of all parameters and buffers that a checkpoint holds, without
+    their names: releases of transformers rename modules (``encoder.layer.0`` of a ViT in 5.0 is
+    ``layers.0`` in 5.24), and a baseline has to outlive that. ``config`` digests what decides the
+    computation. A head, its labels, dropout probabilities, paths, dtype
     and library versions are in neither, so that a fine-tuned checkpoint is comparable with the
     untrained model of its architecture.
 
@@ -37,7 +39,7 @@ def architecture(module: nn.Module) -> dict[str, str]:
     >>> architecture(nn.Linear(2, 3)) == architecture(nn.Linear(3, 2))
     False
     """
-    shapes = [[name, list(tensor.shape)] for name, tensor in _state(module)]
+    shapes = sorted(list(tensor.shape) for _, tensor in _state(module))
     return {
         "class": type(module).__name__,
         "parameters": _digest(shapes),

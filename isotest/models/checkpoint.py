@@ -88,12 +88,19 @@ def from_folder(folder: Path, request: Request, commit: str | None = None) -> Bu
     if not request.weights:
         module = from_configuration(config, what, trust_remote_code=trust, weights=False)
         return Built(module, folder, commit=commit, libraries=("transformers",))
+    remedy = (
+        "fetch them with --isotest-download"
+        if request.source.scheme == "hub"
+        else "save the model there with save_pretrained"
+    )
     if not any((folder / name).is_file() for name in WEIGHT_FILES):
+        looked = ", ".join(WEIGHT_FILES[::2])
+        raise MissingError(f"source {what!r}: no weights in {folder} (looked for {looked})", remedy)
+    if absent := _absent_shards(folder):
         raise MissingError(
-            f"source {what!r}: no weights in {folder} (looked for {', '.join(WEIGHT_FILES[::2])})",
-            "save the model with save_pretrained, or fetch its weights with --isotest-download"
-            if request.source.scheme == "hub"
-            else "save the model there with save_pretrained",
+            f"source {what!r}: {len(absent)} of the weight files are not in {folder} "
+            f"({_few(absent)})",
+            remedy,
         )
     module = _load(config, what, folder=folder, trust_remote_code=trust)
     return Built(module, folder, commit=commit, libraries=("transformers",))
@@ -222,6 +229,22 @@ def _without_pooler(config: Any) -> dict[str, bool]:
 
 def _first(cls: Any) -> Any:
     return cls[0] if isinstance(cls, tuple | list) else cls
+
+
+def _absent_shards(folder: Path) -> list[str]:
+    """The files that an index of sharded weights names and that are not there."""
+    import json
+
+    first = next(name for name in WEIGHT_FILES if (folder / name).is_file())
+    if not first.endswith(".index.json"):
+        return []
+    try:
+        shards = set(
+            json.loads((folder / first).read_text(encoding="utf-8"))["weight_map"].values()
+        )
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return []  # a damaged index is transformers' to refuse
+    return sorted(str(name) for name in shards if not (folder / str(name)).is_file())
 
 
 def _stored_names(folder: Path) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from isotest.errors import MissingError, SourceError
 from isotest.models.loaded import LoadedModel, Preprocess
+from isotest.models.offline import offline
 from isotest.models.registry import Built, Request, build
 from isotest.source import MODEL_SCHEMES, Source, did_you_mean, parse_source
 
@@ -72,9 +74,10 @@ def load_model(
     )
     what = str(request.source)
     place, precision = _device(device), _dtype(dtype)
-    built = build(request)
-    module = _base_model(built.module).eval().requires_grad_(False)
-    return _ready(module, built, request, what, layers, preprocess, place, precision)
+    with nullcontext() if download else offline():
+        built = build(request)
+        module = _base_model(built.module).eval().requires_grad_(False)
+        return _ready(module, built, request, what, layers, preprocess, place, precision)
 
 
 def _ready(

@@ -51,7 +51,7 @@ class LoadedModel:
         module: in eval mode, gradients off, on its device, in its dtype.
         layers: the observed layers, in forward order.
         preprocess: images to keyword inputs of ``module``.
-        architecture: ``class``, ``parameters`` (digest of names and shapes), ``config`` (digest of
+        architecture: ``class``, ``parameters`` (digest of shapes), ``config`` (digest of
             what decides the computation: not paths, not labels, not library versions).
         weights: digest of all parameters and buffers.
         commit: resolved commit of a ``hub:`` source.

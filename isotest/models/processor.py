@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 # What says how a processor is stored, not what it does to an image at inference.
 _BOOKKEEPING = frozenset(
     {"image_processor_type", "processor_class", "feature_extractor_type", "do_reduce_labels"}
-    | {"do_convert_rgb", "auto_map", "_name_or_path"}
+    | {"do_convert_rgb", "auto_map", "_name_or_path", "data_format", "input_data_format"}
+    | {"return_tensors", "device", "disable_grouping", "default_to_square"}
 )
 _PIL_INTERPOLATION = {0: "nearest", 2: "bilinear", 3: "bicubic"}
 _PLAIN = frozenset(

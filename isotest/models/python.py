@@ -5,8 +5,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from isotest.errors import IsotestError, SourceError
+from isotest.errors import IsotestError, MissingError, SourceError
 from isotest.models.configuration import one_line
+from isotest.models.offline import wanted_the_hub
 from isotest.models.registry import Built
 from isotest.source import did_you_mean
 
@@ -21,6 +22,7 @@ def build(request: Request) -> Built:
     :class:`isotest.models.loaded.Preprocess` says).
 
     Raises:
+        MissingError: it wants something from the hub that isn't cached, without permission.
         SourceError: it can't be imported, isn't there, raises, or returns something else.
     """
     from torch import nn
@@ -34,6 +36,12 @@ def build(request: Request) -> Built:
     except IsotestError:
         raise
     except Exception as error:
+        if wanted_the_hub(error) and not request.download:
+            raise MissingError(
+                f"source {what!r}: {source.location} wants something from the hub that is not in "
+                f"the cache ({one_line(error)})",
+                "fetch it with --isotest-download",
+            ) from error
         raise SourceError(f"source {what!r}: {source.location} raised {one_line(error)}") from error
     module, preprocess = result if _is_pair(result) else (result, None)
     if not isinstance(module, nn.Module):

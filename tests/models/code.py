@@ -90,6 +90,10 @@ def a_triple() -> tuple[int, int, int]:
     return (1, 2, 3)
 
 
+def from_the_hub() -> nn.Module:
+    return ViTModel.from_pretrained("owner/not-cached")
+
+
 class Broken(Plain):
     def forward(self, image: Tensor) -> Tensor:
         raise ValueError("broken forward")

@@ -43,9 +43,17 @@ def test_what_decides_the_computation_without_a_shape_is_in_the_configuration(
     assert vit(**change)["parameters"] == vit()["parameters"]
 
 
-def test_names_and_shapes_count() -> None:
+def test_shapes_count() -> None:
     assert vit(num_hidden_layers=2)["parameters"] != vit()["parameters"]
     assert vit(intermediate_size=65)["parameters"] != vit()["parameters"]
+
+
+def test_names_do_not_count_because_libraries_rename() -> None:
+    old, new = nn.Module(), nn.Module()
+    old.layer, new.blocks = nn.Linear(2, 3), nn.Linear(2, 3)
+    assert architecture(old) == architecture(new)
+    new.extra = nn.Linear(2, 3)
+    assert architecture(old)["parameters"] != architecture(new)["parameters"]
 
 
 def test_buffers_count_but_training_steps_do_not() -> None:

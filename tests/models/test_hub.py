@@ -75,6 +75,24 @@ def test_downloading_is_tried_only_when_allowed(cache: Path, no_network: list[An
         load_model("hub:owner/other", download=True)
 
 
+def test_absent_shards_are_missing(cache: Path) -> None:
+    folder = cache / "snapshots" / COMMIT
+    (folder / "model.safetensors").unlink()
+    classifier().save_pretrained(folder, max_shard_size="50KB")
+    assert load_model("hub:owner/tiny-vit").weights
+    gone = max(folder.glob("model-*-of-*.safetensors"))
+    gone.unlink()
+    with pytest.raises(MissingError, match=f"1 of the weight files .*{gone.name}"):
+        load_model("hub:owner/tiny-vit")
+
+
+def test_functions_stay_offline_too(cache: Path, no_network: list[Any]) -> None:
+    with pytest.raises(MissingError, match="wants something from the hub"):
+        load_model("python:tests.models.code:from_the_hub")
+    assert no_network == []
+    assert not huggingface_hub.constants.HF_HUB_OFFLINE
+
+
 def test_the_entrys_architecture_needs_no_cached_weights(cache: Path, tmp_path: Path) -> None:
     from safetensors.torch import save_file
 
