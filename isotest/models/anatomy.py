@@ -101,7 +101,7 @@ def _segformer(module: nn.Module) -> Anatomy:
     # The first stage does the patch embedding itself: its input is the image.
     if hasattr(
         module, "encoder"
-    ):  # transformers < 5.24: a stage is three lists, its norm comes last
+    ):  # as in transformers 5.0: three lists, a stage ends in its norm
         return Anatomy(
             "encoder.patch_embeddings.0",
             _children(module, "encoder.layer_norm"),
