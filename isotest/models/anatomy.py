@@ -99,9 +99,7 @@ def _children(module: nn.Module, path: str) -> tuple[str, ...]:
 
 def _segformer(module: nn.Module) -> Anatomy:
     # The first stage does the patch embedding itself: its input is the image.
-    if hasattr(
-        module, "encoder"
-    ):  # as in transformers 5.0: three lists, a stage ends in its norm
+    if hasattr(module, "encoder"):  # as in transformers 5.0: three lists, a stage ends in its norm
         return Anatomy(
             "encoder.patch_embeddings.0",
             _children(module, "encoder.layer_norm"),

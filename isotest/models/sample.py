@@ -26,6 +26,6 @@ def build(request: Request) -> Built:
     # Looked up among the names there are, never joined to a path: the name comes from a suite.
     known = {path.parent.name: path.parent for path in sorted(SAMPLES.glob("*/config.json"))}
     if source.location not in known:
-        hint = did_you_mean(source.location, known)
+        hint = did_you_mean(source.location, known) if known else "; this installation has none"
         raise SourceError(f"source {str(source)!r}: no such sample model{hint}")
     return from_folder(known[source.location], request)
