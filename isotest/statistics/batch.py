@@ -119,9 +119,16 @@ class Batch:
         return torch.bmm(factors[:, None, :], self.rows)[:, 0]
 
     def magnitudes(self) -> Iterator[NDArray[np.floating]]:
-        """|x| of all valid entries, one flat array a sequence, in float32 or float64."""
+        """|x| of all valid entries, one flat array a sequence, in float32 or float64.
+
+        An array is only good until the next one is asked for: all share one piece of memory.
+        """
+        if not len(self._host):
+            return
+        scratch = np.empty(self._host[0].size, self._host.dtype)
         for raw, valid in zip(self._host, self.valid, strict=True):
-            yield np.abs(raw if self.everything_valid else raw[valid]).ravel()
+            entries = (raw if self.everything_valid else raw[valid]).reshape(-1)
+            yield np.abs(entries, out=scratch[: entries.size])
 
     def words(self) -> NDArray[np.int64]:
         """(valid rows, W) the bits of each valid row as 64-bit words, row after row."""

@@ -203,42 +203,53 @@ class Cosines:
         return evaluated(within_sequences(totals(own), totals(count), totals(pairs)))
 
     def _geometry(self, blocks: NDArray[np.int64]) -> _Geometry:
-        groups = len(blocks)
+        rows = np.searchsorted(blocks, block_of(np.array(self._sums.keys, dtype=np.int64)))
+        # With one key to a block its sum is the block's, and only the results need sorting.
+        single = len(rows) == len(blocks)
+        order = np.argsort(rows) if single else np.arange(len(blocks))
         total = 0.0
-        cross, square, own = np.zeros(groups), np.zeros(groups), np.zeros(groups)
-        top, bottom = np.full(1 + groups, -np.inf), np.full(1 + groups, np.inf)
+        cross, square, own = (np.zeros(len(blocks)) for _ in range(3))
+        top, bottom = np.full(1 + len(blocks), -np.inf), np.full(1 + len(blocks), np.inf)
         for start, stop in self._sums.slices():
-            sums, squares = self._block_slice(blocks, start, stop)
+            sums, squares = self._slice(start, stop)
+            if not single:
+                sums, squares = (_by_block(part, rows, len(blocks)) for part in (sums, squares))
             overall, overall_squares = sums.sum(dim=0), squares.sum(dim=0)
             total += float(overall.square().sum())
             cross += (sums @ overall).cpu().numpy()
-            square += sums.square().sum(dim=1).cpu().numpy()
+            square += torch.linalg.vector_norm(sums, dim=1).square().cpu().numpy()
             own += squares.sum(dim=1).cpu().numpy()
             if "dimension_share" in self.metrics:
                 everything = overall.square() - overall_squares
-                without = (overall - sums).square_().sub_(overall_squares).add_(squares)
-                for low, high, at in (
-                    (*torch.aminmax(everything[None], dim=1), slice(0, 1)),
-                    (*torch.aminmax(without, dim=1), slice(1, None)),
-                ):
-                    top[at] = np.maximum(top[at], high.cpu().numpy())
-                    bottom[at] = np.minimum(bottom[at], low.cpu().numpy())
+                without = torch.sub(overall, sums).square_().sub_(overall_squares).add_(squares)
+                for contributions, at in ((everything[None], slice(1)), (without, slice(1, None))):
+                    low, high = (part.cpu().numpy() for part in _extremes(contributions))
+                    top[at] = np.maximum(top[at], high)
+                    bottom[at] = np.minimum(bottom[at], low)
         without_block = total - 2 * cross + square  # ‖T − U_b‖²
-        return _Geometry(np.append(total, without_block), totals(own), top, bottom)
-
-    def _block_slice(
-        self, blocks: NDArray[np.int64], start: int, stop: int
-    ) -> tuple[Tensor, Tensor]:
-        """(G, dimensions) U_b and Σ_{g∈b} U_g², at some dimensions."""
-        keys = np.array(self._sums.keys, dtype=np.int64)
-        sums = self._sums.part(start, stop)
-        squares = sums.square() if self.grouped else self._squares.part(start, stop)
-        rows = torch.from_numpy(np.searchsorted(blocks, block_of(keys))).to(sums.device)
-        shape = (len(blocks), stop - start)
-        return (
-            sums.new_zeros(shape).index_add_(0, rows, sums),
-            sums.new_zeros(shape).index_add_(0, rows, squares),
+        sorted_too = np.append(0, 1 + order)
+        return _Geometry(
+            np.append(total, without_block[order]),
+            totals(own[order]),
+            top[sorted_too],
+            bottom[sorted_too],
         )
+
+    def _slice(self, start: int, stop: int) -> tuple[Tensor, Tensor]:
+        """(keys, dimensions) U of each key and Σ U_g² over its units, at some dimensions."""
+        sums = self._sums.part(start, stop)
+        if self.grouped or self._sums.lone:
+            return sums, sums.square()
+        return sums, self._squares.part(start, stop)
+
+
+def _by_block(parts: Tensor, rows: NDArray[np.int64], blocks: int) -> Tensor:
+    index = torch.from_numpy(rows).to(parts.device)
+    return parts.new_zeros(blocks, parts.shape[1]).index_add_(0, index, parts)
+
+
+def _extremes(values: Tensor) -> tuple[Tensor, Tensor]:
+    return values.amin(dim=1), values.amax(dim=1)
 
 
 def _all_pairs(geometry: _Geometry, counts: Array) -> Evaluated:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
+import torch
 
 from isotest.statistics.accumulator import (
     Evaluated,
@@ -138,7 +139,9 @@ class Norms:
             sums = self._sums.part(start, stop)
             total = sums.sum(dim=0)
             squares[0] += float(total.square().sum())
-            squares[1:] += (total - sums).square_().sum(dim=1).cpu().numpy()[order]
+            squares[1:] += (
+                torch.linalg.vector_norm(total - sums, dim=1).square().cpu().numpy()[order]
+            )
         return squares
 
     def _add_lengths(self, lengths: Array, batch: Batch) -> None:
@@ -182,7 +185,6 @@ def mean_norm(x: Tensor, units: Tensor | None = None, mask: Tensor | None = None
     Raises:
         MeasurementError: undefined on these data; the text says why.
 
-    >>> import torch
     >>> mean_norm(torch.tensor([[[3.0, 4.0], [0.0, 0.0]]]))
     2.5
     """
@@ -200,7 +202,6 @@ def norm_std(x: Tensor, units: Tensor | None = None, mask: Tensor | None = None)
     Raises:
         MeasurementError: undefined on these data; the text says why.
 
-    >>> import torch
     >>> norm_std(torch.tensor([[[3.0, 4.0], [0.0, 0.0]]]))
     2.5
     """
@@ -218,7 +219,6 @@ def drift_norm(x: Tensor, units: Tensor | None = None, mask: Tensor | None = Non
     Raises:
         MeasurementError: undefined on these data; the text says why.
 
-    >>> import torch
     >>> drift_norm(torch.tensor([[[3.0, 4.0], [3.0, -4.0]]]))
     3.0
     """
@@ -236,7 +236,6 @@ def drift_share(x: Tensor, units: Tensor | None = None, mask: Tensor | None = No
     Raises:
         MeasurementError: undefined on these data; the text says why.
 
-    >>> import torch
     >>> drift_share(torch.tensor([[[3.0, 4.0], [3.0, -4.0]]]))
     0.36
     """

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
 
-SLICE = 1 << 20
-"""Entries of the keys × dimensions table that are worked on at a time."""
+SLICE = 1 << 16
+"""Entries of the table that are worked on at a time: half of a common L2 cache."""
 
 
 class VectorSums:
@@ -34,20 +34,28 @@ class VectorSums:
         self._row_of: dict[int, int] = {}
         self._table: Tensor | None = None
         self._held: list[tuple[Tensor, Tensor, Tensor]] = []
+        self._vectors = 0
 
     @property
     def keys(self) -> list[int]:
         """The keys, in the order of the rows that ``slices`` yields."""
         return list(self._row_of)
 
+    @property
+    def lone(self) -> bool:
+        """Whether each sum is of a single vector."""
+        return self._vectors == len(self._row_of)
+
     def add(self, vectors: Tensor, keys: NDArray[np.int64]) -> None:
         """Add ``vectors`` (B, D) float64 to the sums of ``keys`` (B,)."""
+        self._vectors += len(vectors)
         rows = self._rows(keys.tolist(), vectors.device)
         terms = vectors.square() if self.squared else vectors
         self._grown(terms.shape[1], terms.device).index_add_(0, rows, terms)
 
     def hold(self, vectors: Tensor, weights: NDArray[np.float64], keys: NDArray[np.int64]) -> None:
         """Add ``weights`` (B,) × ``vectors`` (B, D), which must not change from now on."""
+        self._vectors += len(vectors)
         rows = self._rows(keys.tolist(), vectors.device)
         factors = torch.from_numpy(weights).to(vectors.device)
         self._held.append((vectors, factors, rows))
@@ -60,6 +68,7 @@ class VectorSums:
             return self
         scaled = VectorSums(squared=self.squared)
         scaled._row_of = dict(self._row_of)
+        scaled._vectors = self._vectors
         power = factor**2 if self.squared else factor
         scaled._table = None if self._table is None else self._table * power
         scaled._held = [(vectors, weights * factor, rows) for vectors, weights, rows in self._held]
@@ -67,6 +76,7 @@ class VectorSums:
 
     def merge(self, other: VectorSums) -> None:
         """Add the sums of ``other``, which is left as it was."""
+        self._vectors += other._vectors
         renumber = self._rows(other._row_of, torch.device("cpu"))
         if other._table is not None:
             filled = min(len(other._table), len(renumber))
@@ -92,12 +102,18 @@ class VectorSums:
         if self._table is not None and not self._held:
             return self._table[:keys, start:stop]
         device = self._held[0][0].device if self._held else torch.device("cpu")
+        if self._table is None and self.lone and not self.squared:
+            single = torch.empty(keys, stop - start, dtype=torch.float64, device=device)
+            for vectors, weights, rows in self._held:
+                terms = vectors[:, start:stop].to(torch.float64, copy=True)
+                single.index_copy_(0, rows, terms.mul_(weights[:, None]))
+            return single
         total = torch.zeros(keys, stop - start, dtype=torch.float64, device=device)
         if self._table is not None:
             filled = min(keys, len(self._table))
             total[:filled] += self._table[:filled, start:stop].to(device)
         for vectors, weights, rows in self._held:
-            terms = vectors[:, start:stop].to(torch.float64) * weights[:, None]
+            terms = vectors[:, start:stop].to(torch.float64, copy=True).mul_(weights[:, None])
             total.index_add_(0, rows, terms.square_() if self.squared else terms)
         return total
 
@@ -125,9 +141,9 @@ class VectorSums:
 
     def _fold(self) -> None:
         held, self._held = self._held, []
-        vectors = held[0][0]
-        table = self._grown(vectors.shape[1], vectors.device)
+        table = self._grown(held[0][0].shape[1], held[0][0].device)
         for start, stop in self.slices():
-            for rows64, weights, rows in held:
-                terms = rows64[:, start:stop].to(torch.float64) * weights[:, None]
+            for vectors, weights, rows in held:
+                part = vectors[:, start:stop].to(torch.float64, copy=True)
+                terms = part.mul_(weights[:, None])
                 table[:, start:stop].index_add_(0, rows, terms.square_() if self.squared else terms)
