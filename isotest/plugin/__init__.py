@@ -35,9 +35,10 @@ def isotest_profile(request: pytest.FixtureRequest) -> object:
     """
     entry = getattr(request, "param", None)
     if entry is None:
-        raise pytest.UsageError(
+        pytest.fail(
             f"{request.node.nodeid} uses isotest_profile, which measures models: run it with "
-            "--isotest (a test like this must not pass unmeasured)"
+            "--isotest (a test like this must not pass unmeasured)",
+            pytrace=False,
         )
     from isotest.plugin.run import profile_of
 

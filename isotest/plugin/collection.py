@@ -90,7 +90,7 @@ class CheckItem(pytest.Item):
         error = excinfo.value
         if isinstance(error, VerdictError):
             return error.verdict.message
-        if isinstance(error, MissingError) and not self.entry.may_skip:
+        if isinstance(error, MissingError) and self.entry.stand_in is None:
             return (
                 f"{error}\n(missing things fail under --isotest: mark the entry 'optional = true', "
                 "or give --isotest-allow-skips)"

@@ -17,7 +17,7 @@ from isotest.plugin.entries import Bench, Entry
 from isotest.plugin.ledger import Reporter
 from isotest.plugin.options import Options, read_options
 from isotest.plugin.progress import ProgressDisplay
-from isotest.plugin.xdist import EntryScheduling, is_worker, threads_of_worker
+from isotest.plugin.xdist import EntryScheduling, is_worker, tell_controller, threads_of_worker
 from isotest.source import MODEL_SCHEMES, did_you_mean
 from isotest.suite import MODALITIES
 
@@ -119,14 +119,14 @@ class Run:
         folder = metafunc.definition.path.parent
         paths = sorted(p for p in folder.glob("*.toml") if p.name not in collection.NOT_SUITES)
         if not paths:
-            raise pytest.UsageError(
+            raise pytest.Collector.CollectError(
                 f"{metafunc.definition.nodeid} uses isotest_profile, and no suite (*.toml) is "
                 f"beside it in {folder}"
             )
         try:
             suites = [self.suite(path) for path in paths]
         except IsotestError as error:
-            raise pytest.UsageError(str(error)) from None
+            raise pytest.Collector.CollectError(str(error)) from None
         entries = [self.entry(suite, spec) for suite in suites for spec in suite.models]
         metafunc.parametrize(
             "isotest_profile",
@@ -139,7 +139,18 @@ class Run:
         )
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """A name in ``--isotest-model`` must be one entry, no more and no less."""
+        """A name in ``--isotest-model`` must be one entry, no more and no less.
+
+        Raises:
+            pytest.UsageError: it is none or several.
+        """
+        try:
+            self._require_stand_ins()
+        except pytest.UsageError as error:
+            tell_controller(session.config, error)
+            raise
+
+    def _require_stand_ins(self) -> None:
         for name in self.options.stand_ins:
             owners = [
                 suite.path

@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 
 
+_FAULT = "isotest_usage_error"
+
+
 class EntryScheduling:
     """Registered only where pytest-xdist is installed and distributing."""
 
@@ -23,6 +26,22 @@ class EntryScheduling:
                 return f"{file}::{rest[0]}" if file.endswith(".toml") and rest else nodeid
 
         return EntryScopeScheduling(config, log)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """End the run with the fault that a worker found in the options, as if there were none.
+
+        Raises:
+            pytest.UsageError: a worker ended with one.
+        """
+        if fault := getattr(node, "workeroutput", {}).get(_FAULT):
+            raise pytest.UsageError(fault)
+
+
+def tell_controller(config: pytest.Config, error: pytest.UsageError) -> None:
+    """Let the controlling process know why this worker ends, if this is a worker."""
+    if is_worker(config):
+        config.workeroutput[_FAULT] = str(error)  # type: ignore[attr-defined]
 
 
 def is_worker(config: pytest.Config) -> bool:
