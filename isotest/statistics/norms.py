@@ -116,7 +116,8 @@ class Norms:
 
     def _restored(self, values: Array) -> Evaluated:
         """In the layer's own unit: the value overall, then without each block."""
-        return evaluated(np.ldexp(values, self._exponent or 0))
+        with np.errstate(over="ignore"):  # an infinite value is reported as out of range
+            return evaluated(np.ldexp(values, self._exponent or 0))
 
     def _drift(self, blocks: NDArray[np.int64], counts: Array) -> dict[str, Evaluated]:
         squares = self._squared_totals(blocks)
