@@ -121,7 +121,11 @@ class Controller:
         }
 
     def _unclaimed(self, suite_path: str) -> Finding:
-        suite = collection.load(self._run, self._run.rootpath / suite_path)
+        try:
+            suite = collection.load(self._run, self._run.rootpath / suite_path)
+        except IsotestError as error:
+            # It was a suite when it was collected.
+            return Finding(f"{suite_path}::(suite)::baselines", str(error))
         files = self._run.store.unclaimed(self._claims(suite), suite_ids=[suite.id])
         return unclaimed(
             suite_path,
@@ -132,11 +136,11 @@ class Controller:
     def _prune(self) -> Finding:
         """Remove every baseline that no suite of the whole suites folder claims."""
         claimed: set[Path] = set()
-        for path in sorted(self._options.suites.rglob("*.toml")):
-            if path.name not in NOT_SUITES:
-                claimed |= self._claims(collection.load(self._run, path))
         nodeid = f"{self._relative(self._options.suites)}::(suite)::pruned"
         try:
+            for path in sorted(self._options.suites.rglob("*.toml")):
+                if path.name not in NOT_SUITES:
+                    claimed |= self._claims(collection.load(self._run, path))
             removed = self._run.store.prune(claimed)
         except IsotestError as error:
             return Finding(nodeid, str(error))

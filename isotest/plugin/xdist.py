@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-
 _FAULT = "isotest_usage_error"
 
 
