@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,7 +12,8 @@ from isotest.errors import IsotestError, MeasurementError, NonFiniteError
 from isotest.profile import LayerProfile, Profile, Provenance
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from PIL.Image import Image
+    from torch import Tensor, nn
 
     from isotest.data.dataset import Dataset, Sample
     from isotest.models.loaded import LoadedModel, ObservedLayer
@@ -22,6 +23,94 @@ Representation = Literal["positions", "flattened"]
 SpecialTokens = Literal["include", "exclude"]
 Progress = Callable[[int], object]
 """Called after each batch with the number of samples that it held."""
+
+
+def measure(
+    model: str | nn.Module,
+    data: str | Dataset | Iterable[Image | tuple[Image, object]],
+    *,
+    name: str = "model",
+    samples: int | Literal["all"] = "all",
+    seed: int = 0,
+    representation: Representation | None = None,
+    special_tokens: SpecialTokens = "exclude",
+    metrics: Sequence[str] | None = None,
+    layers: Sequence[str] | Mapping[str, str] | None = None,
+    preprocess: Mapping[str, object] | None = None,
+    config: Mapping[str, object] | None = None,
+    batch_size: int = 8,
+    device: str = "cpu",
+    dtype: str = "float32",
+    download: bool = False,
+    progress: Progress | None = None,
+) -> Profile:
+    """Measure a model on images, outside of any suite.
+
+    Args:
+        model: a source (``"init:vit?seed=0"``, ``"path:checkpoints/last"``) or a module, which
+            stays where it is and is given back in the mode (train or eval) that it was in.
+        data: a source (``"sample:photographs"``), PIL images, or pairs (image, group) where images
+            of one group depend on each other.
+        name: what the model is called in the profile and in messages.
+        samples: how many samples of a data source.
+        seed: which of them.
+        representation: ``"positions"`` or ``"flattened"``; by the architecture unless given.
+        special_tokens: whether prefix tokens (CLS, distillation, registers) count.
+        metrics: names from the registry; all of them by default.
+        layers: paths of the modules to observe; found by themselves where possible.
+        preprocess: how images become input, instead of the model's own way.
+        config: overrides of the configuration that a model source builds from.
+        device: where a model source is put.
+        dtype: what a model source runs in.
+        download: whether sources may reach the hub.
+        batch_size: inputs per forward pass; the numbers do not depend on it.
+        progress: called after each batch with the number of samples that it held.
+
+    Returns:
+        One estimate with its error bar for every metric at every layer.
+
+    Raises:
+        IsotestError: the model, the data or an argument is at fault; the text says what to do.
+
+    >>> profile = measure("sample:digits", "sample:digits?split=held-out", samples=20)
+    >>> profile.layers[0].estimates["anisotropy"].se is not None
+    True
+    """
+    from isotest.data.dataset import Dataset
+    from isotest.data.load import images_as_data, open_data
+    from isotest.models.load import borrow_module, load_model
+
+    dataset: Dataset
+    if isinstance(data, str):
+        dataset = open_data(data, samples=samples, seed=seed, download=download)
+    elif isinstance(data, Dataset):
+        dataset = data
+    else:
+        dataset = images_as_data(data)
+    with ExitStack() as stack:
+        if isinstance(model, str):
+            loaded = load_model(
+                model,
+                config=config,
+                layers=layers,
+                preprocess=preprocess,
+                device=device,
+                dtype=dtype,
+                download=download,
+            )
+        else:
+            loaded = stack.enter_context(borrow_module(model, layers=layers, preprocess=preprocess))
+        return measure_loaded(
+            loaded,
+            dataset,
+            source=model if isinstance(model, str) else type(model).__name__,
+            model=name,
+            representation=representation,
+            special_tokens=special_tokens,
+            batch_size=batch_size,
+            metrics=metrics,
+            progress=progress,
+        )
 
 
 def measure_loaded(

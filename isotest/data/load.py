@@ -11,6 +11,10 @@ from isotest.errors import SourceError
 from isotest.source import DATA_SCHEMES, Source, did_you_mean, parse_source
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from PIL.Image import Image
+
     from isotest.data.dataset import Dataset
 
 OPENERS: dict[str, dict[str, str]] = {
@@ -119,3 +123,21 @@ def portable_name(source: Source, base: Path) -> str:
         below = path.is_relative_to(base.resolve())
         path = path.relative_to(base.resolve()) if below else Path(path.name)
     return str(Source(source.scheme, path.as_posix(), source.revision, source.options))
+
+
+def images_as_data(images: Iterable[Image | tuple[Image, object]]) -> Dataset:
+    """PIL images, or pairs (image, group), as a data set.
+
+    Raises:
+        SourceError: there are none, or something else is among them.
+
+    >>> from PIL import Image
+    >>> data = images_as_data([(Image.new("L", (8, 8)), "a"), (Image.new("L", (8, 8)), "a")])
+    >>> [sample.unit for sample in data]
+    [0, 0]
+    """
+    from isotest.data.python import PythonRows
+    from isotest.data.selection import Selected
+
+    rows = PythonRows(list(images), "images")
+    return Selected(rows, range(len(rows)), {"source": "images", "selection": "all"})

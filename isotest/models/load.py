@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -15,7 +15,7 @@ from isotest.models.registry import Built, Request, build
 from isotest.source import MODEL_SCHEMES, Source, did_you_mean, parse_source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     import torch
     from torch import Tensor, nn
@@ -77,24 +77,63 @@ def load_model(
     with nullcontext() if download else offline():
         built = build(request)
         module = _base_model(built.module).eval().requires_grad_(False)
-        return _ready(module, built, request, what, layers, preprocess, place, precision)
+        lender = _lender(built, request)
+        return _ready(module, built, lender, what, layers, preprocess, place, precision)
+
+
+@contextmanager
+def borrow_module(
+    module: nn.Module,
+    *,
+    layers: Layers | None = None,
+    preprocess: Mapping[str, object] | None = None,
+) -> Iterator[LoadedModel]:
+    """Make a module of the caller's ready to be measured, and give it back as it was.
+
+    It stays on its device and in its dtype. While it is borrowed it is in eval mode; afterwards
+    every part of it is in the mode that it was in, as a training loop expects.
+
+    Args:
+        module: takes images the way transformers' or timm's models do.
+        layers: as for :func:`load_model`.
+        preprocess: as for :func:`load_model`.
+
+    Raises:
+        SourceError: it has no recognisable layers, or takes no images.
+    """
+    base = _base_model(module)
+    modes = [(part, part.training) for part in base.modules()]
+    base.eval()
+    parameter = next(base.parameters(), None)
+    built = Built(module=base)
+    try:
+        if parameter is None:
+            yield _ready(base, built, built, type(module).__name__, layers, preprocess)
+        else:
+            place, precision = parameter.device, parameter.dtype
+            yield _ready(
+                base, built, built, type(module).__name__, layers, preprocess, place, precision
+            )
+    finally:
+        for part, training in modes:
+            part.training = training
 
 
 def _ready(
     module: nn.Module,
     built: Built,
-    request: Request,
+    lender: Built,
     what: str,
     layers: Layers | None,
     overrides: Mapping[str, object] | None,
-    device: torch.device,
-    dtype: torch.dtype,
+    device: torch.device | None = None,
+    dtype: torch.dtype | None = None,
 ) -> LoadedModel:
+    """What all sources share; ``lender`` is whose preprocessing is used."""
     from isotest.models.architecture import architecture, weights_fingerprint
     from isotest.models.layers import observe
     from isotest.models.preprocess import preprocess_of
 
-    lender = _lender(built, request)
     prepare: Preprocess = preprocess_of(
         module, what, folder=lender.folder, brought=lender.preprocess, overrides=overrides
     )
@@ -129,9 +168,9 @@ def _blank(prepare: Preprocess, module: nn.Module, what: str) -> dict[str, Tenso
         inputs = dict(prepare([Image.new("RGB", (_BLANK, _BLANK), (128, 128, 128))]))
         parameter = next(module.parameters(), None)
         return {
-            key: value.to(parameter.dtype)
-            if parameter is not None and value.is_floating_point()
-            else value
+            key: value
+            if parameter is None
+            else value.to(parameter.device, parameter.dtype if value.is_floating_point() else None)
             for key, value in inputs.items()
         }
     except Exception as error:
