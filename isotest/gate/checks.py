@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
@@ -72,3 +72,25 @@ class FiniteCheck(_Strict):
 
 
 Check = MetricCheck | DriftCorrelationCheck | FiniteCheck
+CheckT = TypeVar("CheckT", bound=Check)
+
+
+def compares(check: Check) -> bool:
+    """Whether the check needs a baseline."""
+    return getattr(check, "baseline", None) is not None
+
+
+def without_baseline(check: CheckT) -> CheckT | None:
+    """What the check demands without a baseline; ``None`` if nothing.
+
+    >>> without_baseline(MetricCheck(max=0.9, baseline=Regression(margin=0.1)))
+    MetricCheck(metric=None, max=0.9, min=None, layers='any', baseline=None, inconclusive='fail')
+    >>> without_baseline(MetricCheck(baseline=Regression(margin=0.1))) is None
+    True
+    """
+    if not compares(check):
+        return check
+    demands = (getattr(check, name, None) for name in ("max", "min", "expect"))
+    if all(demand is None for demand in demands):
+        return None
+    return cast("CheckT", check.model_copy(update={"baseline": None}))

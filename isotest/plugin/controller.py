@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from isotest.errors import IsotestError
+from isotest.gate.checks import compares
 from isotest.plugin import collection
 from isotest.plugin.collection import NOT_SUITES
 from isotest.plugin.findings import Finding, emit, evaluated, family_wise, unclaimed
@@ -114,10 +115,7 @@ class Controller:
         return {
             self._run.store.path_of(suite.id, spec.name)
             for spec in suite.models
-            if any(
-                getattr(check, "baseline", None) is not None
-                for check in suite.checks_of(spec).values()
-            )
+            if any(compares(check) for check in suite.checks_of(spec).values())
         }
 
     def _unclaimed(self, suite_path: str) -> Finding:

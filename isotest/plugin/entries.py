@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from isotest.comparability import comparable
 from isotest.entry import Measurement, Settings, StandIn, measure_entry
 from isotest.errors import IsotestError, MeasurementError
-from isotest.gate.checks import FiniteCheck
+from isotest.gate.checks import FiniteCheck, compares, without_baseline
 from isotest.gate.evaluate import evaluate
 from isotest.gate.message import MessageContext
 from isotest.gate.verdict import Outcome, Verdict
@@ -123,7 +123,7 @@ class Entry:
         if not self.records:
             return self._evaluate(name, check, self.baseline)
         recorded = self.recorded
-        remaining = _without_baseline(check)
+        remaining = without_baseline(check)
         if remaining is None:
             return Verdict(
                 check=name,
@@ -137,7 +137,7 @@ class Entry:
 
     def _evaluate(self, name: str, check: Check, baseline: Profile | None) -> Verdict:
         profile = self.profile()
-        if baseline is None or not _compares(check):
+        if baseline is None or not compares(check):
             differences: list[str] = []
         elif self.stand_in is None:
             differences = comparable(profile, baseline)
@@ -153,7 +153,7 @@ class Entry:
     def records(self) -> bool:
         """Whether this run records this entry's baseline."""
         update = self._bench.options.update
-        gated = {name: check for name, check in self.checks.items() if _compares(check)}
+        gated = {name: check for name, check in self.checks.items() if compares(check)}
         if update is None or not gated or self.stand_in is not None:
             return False
         if update == "all":
@@ -212,16 +212,3 @@ class Entry:
 
     def _relative(self, path: Path) -> str:
         return Path(os.path.relpath(path, self._bench.rootpath)).as_posix()
-
-
-def _compares(check: Check) -> bool:
-    return getattr(check, "baseline", None) is not None
-
-
-def _without_baseline(check: Check) -> Check | None:
-    """The part of a check that needs no baseline; ``None`` if nothing remains."""
-    if isinstance(check, FiniteCheck):
-        return check
-    if not any(getattr(check, demand, None) is not None for demand in ("max", "min", "expect")):
-        return None
-    return check.model_copy(update={"baseline": None})

@@ -22,6 +22,7 @@ from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
 from isotest.errors import SourceError
+from isotest.gate.checks import without_baseline
 from isotest.source import DATA_SCHEMES, MODEL_SCHEMES, parse_source
 from isotest.suite.checks import Checks, CheckSpec, fault
 from isotest.suite.names import NAME_PATTERN, folded, name_fault
@@ -160,6 +161,11 @@ class ModelSpec(_Table):
     optional: bool = Field(
         False, description="skip the entry, naming what is missing, where it cannot be had"
     )
+    baseline: bool = Field(
+        True,
+        description="false: there is no baseline of this entry, and of its checks only what they "
+        "demand without one applies (limits, 'expect')",
+    )
     config: Annotated[
         dict[str, JsonValue], _expected("a table of strings, numbers, booleans, arrays, tables")
     ] = Field(
@@ -243,6 +249,33 @@ class SuiteFile(_Table):
         description="what is demanded of every model, a table for each check"
     )
 
+    def checks_of(self, model: ModelSpec) -> Mapping[str, CheckSpec]:
+        """The checks of an entry: the suite's, with the entry's own in their place or added.
+
+        Of an entry without a baseline, what they demand without one.
+        """
+        checks = {**self.checks, **model.checks}
+        if model.baseline:
+            return checks
+        remaining = {name: without_baseline(check) for name, check in checks.items()}
+        return {name: check for name, check in remaining.items() if check is not None}
+
+    @model_validator(mode="after")
+    def _something_is_demanded(self) -> Self:
+        faults = [
+            fault(
+                f"model {model.name!r}: 'baseline = false' leaves no check that demands anything; "
+                "give it one with 'max', 'min' or 'expect'",
+                ("models", index, "baseline"),
+                model.baseline,
+            )
+            for index, model in enumerate(self.models)
+            if not self.checks_of(model)
+        ]
+        if faults:
+            raise ValidationError.from_exception_data("suite", faults)
+        return self
+
 
 class Suite(SuiteFile):
     """A suite with its place.
@@ -254,10 +287,6 @@ class Suite(SuiteFile):
 
     path: Path
     id: str
-
-    def checks_of(self, model: ModelSpec) -> Mapping[str, CheckSpec]:
-        """The checks of an entry: the suite's, with the entry's own in their place or added."""
-        return {**self.checks, **model.checks}
 
     def measure_of(self, model: ModelSpec) -> MeasureSpec:
         """How an entry is measured: the suite's table, with the keys the entry sets itself."""

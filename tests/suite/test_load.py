@@ -232,3 +232,46 @@ def test_loading_never_imports_torch(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_an_entry_without_a_baseline_keeps_the_limits_alone(tmp_path: Path) -> None:
+    suite = load_suite(
+        write(
+            tmp_path,
+            """
+            modality = "vision"
+            data.source = "sample:photographs"
+            checks.anisotropy = { max = 0.9, baseline = { margin = 0.1 } }
+            checks.rank_residual = { baseline = { margin = 0.1 } }
+            checks.drift_correlation = { baseline = "same-verdict" }
+            [[models]]
+            name = "gated"
+            source = "init:vit"
+            [[models]]
+            name = "limited"
+            source = "init:vit"
+            baseline = false
+            """,
+        )
+    )
+    gated, limited = suite.models
+    assert list(suite.checks_of(gated)) == ["anisotropy", "rank_residual", "drift_correlation"]
+    (check,) = suite.checks_of(limited).values()
+    assert check == MetricCheck(max=0.9)
+
+
+def test_an_entry_must_be_left_with_a_check(tmp_path: Path) -> None:
+    path = write(
+        tmp_path,
+        """
+        modality = "vision"
+        data.source = "sample:photographs"
+        checks.rank_residual = { baseline = { margin = 0.1 } }
+        [[models]]
+        name = "nothing"
+        source = "init:vit"
+        baseline = false
+        """,
+    )
+    with pytest.raises(SuiteError, match="8: model 'nothing': 'baseline = false' leaves no check"):
+        load_suite(path)
