@@ -4,8 +4,8 @@
 
 All get the same representations: one to a sequence, so that all distinct pairs count. Times are
 medians of several runs, given as a ratio to the exact formula's; errors are against the whole
-matrix of pairs in float64 (of a sample of pairs: root mean square over several samples). ``isoscore`` measures
-something else and is timed only. Prints a Markdown table.
+matrix of pairs in float64 (of a sample of pairs: root mean square over several samples).
+``isoscore`` measures something else and is timed only. Prints a Markdown table.
 """
 
 from __future__ import annotations
