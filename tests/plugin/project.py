@@ -163,13 +163,13 @@ class Project:
         files = (path for path in root.rglob("*") if path.is_file())
         return {path.relative_to(root).as_posix(): path.read_bytes() for path in files}
 
-    def pytest(self, *arguments: str) -> pytest.RunResult:
+    def plain(self, *arguments: str) -> pytest.RunResult:
         """Run pytest inside this process."""
         return self.pytester.runpytest_inprocess(*QUICK, *arguments)
 
     def run(self, *arguments: str) -> pytest.RunResult:
         """Run ``pytest --isotest`` inside this process."""
-        return self.pytest("--isotest", *arguments)
+        return self.plain("--isotest", *arguments)
 
     def apart(self, *arguments: str) -> pytest.RunResult:
         """Run ``pytest --isotest`` in a process of its own."""

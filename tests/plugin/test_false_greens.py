@@ -40,7 +40,7 @@ def spread():
 def test_a_test_of_a_profile_does_not_pass_without_the_flag(project: Project) -> None:
     project.suite(name="a")
     project.write("suites/test_it.py", "def test_it(isotest_profile): pass")
-    result = project.pytest("suites/test_it.py")
+    result = project.plain("suites/test_it.py")
     assert result.ret == 1
     result.assert_outcomes(errors=1)
     assert "run it with --isotest (a test like this must not pass unmeasured)" in str(result.stdout)
@@ -57,7 +57,7 @@ def test_a_missing_baseline_is_red_and_the_message_makes_one(project: Project) -
     command = "pytest --isotest suites/tiny.toml::net --isotest-update=missing"
     red.stdout.fnmatch_lines([f"*record one: {command}"])
     assert project.baselines() == {}, "a gate never writes"
-    assert project.pytest(*command.split()[1:]).ret == 0
+    assert project.plain(*command.split()[1:]).ret == 0
     assert project.run().ret == 0
 
 

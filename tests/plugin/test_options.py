@@ -252,14 +252,14 @@ def test_ini_twins(project: Project) -> None:
         "isotest_device = cpu",
         "isotest_download = false",
     )
-    recorded = project.pytest()
+    recorded = project.plain()
     assert recorded.ret == 0
     recorded.assert_outcomes(passed=4, skipped=2)
     recorded.stdout.fnmatch_lines(["*6 samples*", "*float64 on cpu*"])
     assert (project.path / "accepted" / "tiny" / "net.json").exists()
     assert json.loads((project.path / "results.json").read_text())["entries"]
     assert (project.path / "summary.md").exists()
-    overridden = project.pytest("--isotest-samples", "8", "--isotest-dtype", "float32")
+    overridden = project.plain("--isotest-samples", "8", "--isotest-dtype", "float32")
     assert overridden.ret == 1
     assert "not comparable: protocol, data.samples: the baseline has 6, this run 8; " in str(
         overridden.stdout
@@ -276,7 +276,7 @@ def test_ini_twin_of_the_stand_ins(project: Project) -> None:
 
 
 def test_every_option_is_in_the_help_and_prefixed(project: Project) -> None:
-    result = project.pytest("--help")
+    result = project.plain("--help")
     text = str(result.stdout)
     options = set(re.findall(r"--isotest[a-z-]*", text))
     assert len(options) >= 14
