@@ -87,7 +87,7 @@ def faulty(project: Project) -> Project:
     ("model", "message"),
     [
         ("nan", "*model 'm'*layer 2 (blocks.1)*found 1 NaN among*"),
-        ("inf", "*model 'm'*layer 2 (blocks.1)*found 1024 inf*"),
+        ("inf", "*model 'm'*layer 2 (blocks.1)*found 1024 Inf among*"),
         ("zeros", "*::m::finite: every representation has zero length at layer 2*"),
         ("constant", "*::m::anisotropy: *layer 2*"),
         ("raises", "source 'python:faulty:raises': *raised RuntimeError: out of luck*"),
