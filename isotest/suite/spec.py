@@ -264,7 +264,7 @@ class SuiteFile(_Table):
     def _something_is_demanded(self) -> Self:
         faults = [
             fault(
-                f"model {model.name!r}: 'baseline = false' leaves no check that demands anything; "
+                "'baseline = false' leaves no check that demands anything; "
                 "give it one with 'max', 'min' or 'expect'",
                 ("models", index, "baseline"),
                 model.baseline,
