@@ -17,8 +17,8 @@ def comparable(new: Profile, base: Profile) -> list[str]:
 
     Modality, architecture, protocol, data, the commit, the blocks, and the layers with their widths
     must agree. Weights, device and versions may differ: they are what a gate compares across. The
-    commit binds only a run of the baseline's own source: another source text is a stand-in, which
-    is judged by architecture alone.
+    commit binds only a run of the baseline's own source, at whatever revision; another source
+    stands in for it and is judged by architecture alone.
 
     Args:
         new: this run.
@@ -56,7 +56,7 @@ def _differences(new: Profile, base: Profile) -> Iterator[str]:
     yield from _keys("protocol, ", ours.protocol, theirs.protocol)
     if ours.data != theirs.data:
         yield f"data: the baseline saw {_data(base)}, this run {_data(new)}"
-    if theirs.commit is not None and ours.source == theirs.source:
+    if theirs.commit is not None and _repository(ours.source) == _repository(theirs.source):
         yield from _keys("", {"commit": ours.commit}, {"commit": theirs.commit})
     if new.block_sequences != base.block_sequences:
         yield (
@@ -66,6 +66,11 @@ def _differences(new: Profile, base: Profile) -> Iterator[str]:
     if new.units != base.units:
         yield f"units: the baseline has {base.units} independent groups, this run {new.units}"
     yield from _layers(new.layers, base.layers)
+
+
+def _repository(source: str) -> str:
+    """The source without its revision, which may name what moves."""
+    return source.partition("@")[0]
 
 
 def _keys(kind: str, new: Mapping[str, object], base: Mapping[str, object]) -> Iterator[str]:

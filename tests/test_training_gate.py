@@ -20,7 +20,7 @@ RUNS = {
 
 @pytest.fixture(scope="module")
 def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Seed 1 (the shipped checkpoint is seed 0), healthy and with each fault, trained side by side."""
+    """Seed 1 (the shipped one is seed 0), healthy and with each fault, trained side by side."""
     folder = tmp_path_factory.mktemp("checkpoints")
     running = {
         name: subprocess.Popen(

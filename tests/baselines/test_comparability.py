@@ -139,6 +139,12 @@ def test_the_commit_binds_a_run_of_the_same_source() -> None:
     assert lost == f"commit: the baseline has {COMMIT[:12]}…, this run none"
 
 
+def test_the_commit_binds_another_revision_of_the_same_source() -> None:
+    other = conditions(HUB, source="hub:google/vit@tuned", commit="0" * 40)
+    (moved,) = comparable(other, HUB)
+    assert moved.startswith("commit: ")
+
+
 def test_the_commit_does_not_bind_a_stand_in() -> None:
     stand_in = conditions(profile(), source="path:out/last", weights="cc" * 32)
     assert comparable(stand_in, HUB) == []
