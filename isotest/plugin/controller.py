@@ -16,6 +16,7 @@ from isotest.plugin.findings import Finding, emit, evaluated, family_wise, uncla
 from isotest.plugin.ledger import Ledger
 from isotest.plugin.representation import VerdictRepr
 from isotest.plugin.summary import summarise
+from isotest.profile_json import read_profile
 from isotest.reproduction import changes
 
 if TYPE_CHECKING:
@@ -132,13 +133,14 @@ class Controller:
         )
 
     def _prune(self) -> Finding:
-        """Remove every baseline that no suite of the whole suites folder claims."""
+        """Remove every baseline that no suite claims, in the suites folder or elsewhere."""
         claimed: set[Path] = set()
         nodeid = f"{self._relative(self._options.suites)}::(suite)::pruned"
         try:
             for path in sorted(self._options.suites.rglob("*.toml")):
                 if path.name not in NOT_SUITES:
                     claimed |= self._claims(collection.load(self._run, path))
+            claimed |= self._claims_elsewhere(claimed)
             removed = self._run.store.prune(claimed)
         except IsotestError as error:
             return Finding(nodeid, str(error))
@@ -146,6 +148,19 @@ class Controller:
         if not removed:
             self._notes.append("nothing to prune: every baseline is claimed by an entry")
         return Finding(nodeid, None)
+
+    def _claims_elsewhere(self, claimed: set[Path]) -> set[Path]:
+        """Claims of suites outside of the suites folder, which their baselines lead back to."""
+        found: set[Path] = set()
+        for baseline in self._run.store.unclaimed(claimed):
+            try:
+                suite_id = read_profile(baseline).suite
+            except IsotestError:
+                continue
+            path = self._run.rootpath / f"{suite_id}.toml"
+            if path.is_file() and not path.is_relative_to(self._options.suites):
+                found |= self._claims(collection.load(self._run, path))
+        return found
 
     def _write_reports(self) -> list[Finding]:
         from isotest.report.files import write_json, write_markdown

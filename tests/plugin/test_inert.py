@@ -66,3 +66,10 @@ def test_pyproject_is_no_suite(project: Project) -> None:
     project.write("suites/pyproject.toml", "[project]\nname = 'x'")
     project.record()
     assert project.run().ret == 0
+
+
+def test_a_gate_works_without_pytest_xdist(project: Project) -> None:
+    project.suite()
+    project.record()
+    assert project.run("-p", "no:xdist").ret == 0
+    assert project.run("-p", "no:xdist", "--isotest-dtype", "float64").ret == 1

@@ -187,6 +187,19 @@ def test_recording_and_pruning_go_together_and_with_workers(
     assert not stray.exists()
 
 
+def test_prune_spares_the_baselines_of_suites_elsewhere(project: Project) -> None:
+    """A suite beside tests is no part of a full run of the suites folder, and still claims."""
+    project.suite(net("a"))
+    project.suite(net("b"), net("c"), name="../tests/own")
+    assert project.run("suites", "tests", "--isotest-update=missing").ret == 0
+    project.suite(net("b"), name="../tests/own")
+    assert project.run("--isotest-prune").ret == 0
+    assert sorted(project.baselines()) == ["tests/own/b.json", "tiny/a.json"]
+    (project.path / "tests" / "own.toml").unlink()
+    assert project.run("--isotest-prune").ret == 0
+    assert sorted(project.baselines()) == ["tiny/a.json"]
+
+
 def test_nothing_is_pruned_while_a_suite_cannot_be_read(project: Project) -> None:
     project.suite(net("a"))
     project.write("suites/broken.toml", "modality = ")
