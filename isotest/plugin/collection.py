@@ -74,7 +74,8 @@ class CheckItem(pytest.Item):
             verdict = self.entry.judge(self.name)
         except MissingError as error:
             if self.entry.may_skip:
-                pytest.skip(str(error))
+                # The suite is the place to look at, not this line.
+                raise pytest.skip.Exception(str(error), _use_item_location=True) from None
             raise
         self.verdict = verdict
         self.user_properties.extend(verdict.properties.items())
@@ -99,9 +100,9 @@ class CheckItem(pytest.Item):
             return str(error)
         return super().repr_failure(excinfo, style)
 
-    def reportinfo(self) -> tuple[Path, int | None, str]:
+    def reportinfo(self) -> tuple[Path, int, str]:
         """Where the item is, as pytest prints it."""
-        return self.path, None, f"{self.entry.spec.name}::{self.name}"
+        return self.path, 0, f"{self.entry.spec.name}::{self.name}"
 
 
 def load(run: Run, path: Path) -> Suite:
