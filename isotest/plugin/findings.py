@@ -37,11 +37,16 @@ def evaluated(suite_path: str, entries: Sequence[EntryRecord]) -> Finding:
         return Finding(nodeid, None)
     skipped = sorted({c.skipped for entry in entries for c in entry.checks if c.skipped})
     why = "".join(f"\n  skipped: {reason}" for reason in skipped)
+    advice = (
+        "Bring what is missing, or do not run this suite here."
+        if skipped
+        else "The failures of its checks say why."
+    )
     return Finding(
         nodeid,
         f"{suite_path}: no check compared anything: expected at least one measured value to be "
-        f"judged, found none in {len(checks)} checks of {len(entries)} entries.{why}\n"
-        "  Bring what is missing, or do not run this suite here.",
+        f"judged, found none in {len(checks)} check(s) of {len(entries)} model(s).{why}\n"
+        f"  {advice}",
     )
 
 

@@ -180,7 +180,11 @@ def test_a_suite_whose_every_entry_is_skipped_is_red(project: Project) -> None:
     assert result.ret == 1
     result.assert_outcomes(skipped=2, failed=1, passed=1)
     result.stdout.fnmatch_lines(
-        ["*no check compared anything*", "*skipped: *isotest-tests/absent*--isotest-download"]
+        [
+            "*no check compared anything*found none in 1 check(s) of 1 model(s).",
+            "  skipped: *isotest-tests/absent*--isotest-download",
+            "  Bring what is missing, or do not run this suite here.",
+        ]
     )
 
 
