@@ -8,11 +8,11 @@ import json
 import os
 import stat
 import time
-from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from isotest.atomic import write_atomically
+from isotest.installed import installed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -57,14 +57,11 @@ class ContentDigests:
 
     def of_distribution(self, name: str) -> str | None:
         """Of the files of an installed distribution; ``None`` if not installed, or as editable."""
-        try:
-            found = distribution(name)
-        except (PackageNotFoundError, ValueError):
-            return None
-        if _is_editable(found) or not found.files:
+        found = installed(name)
+        if found is None or found.editable or not found.files:
             return None
         return self.of_files(
-            (file.as_posix(), Path(str(found.locate_file(file))))
+            (file.as_posix(), found.root / file)
             for file in found.files
             if "__pycache__" not in file.parts
         )
@@ -121,15 +118,6 @@ def _files(path: Path) -> list[tuple[str, Path]]:
                 file = Path(parent, name)
                 files.append((file.relative_to(path).as_posix(), file))
     return files
-
-
-def _is_editable(found: Distribution) -> bool:
-    """Whether its files are somewhere that its own record does not list."""
-    try:
-        record = json.loads(found.read_text("direct_url.json") or "{}")
-        return bool(record.get("dir_info", {}).get("editable"))
-    except (ValueError, AttributeError):
-        return True
 
 
 def _raise(error: OSError) -> None:

@@ -50,3 +50,13 @@ class NonFiniteError(MeasurementError):
 
 class BaselineError(IsotestError):
     """A baseline that cannot be read, written or trusted; names the file."""
+
+
+def one_line(error: BaseException) -> str:
+    """``Type: text`` of a foreign exception, on one line and not longer than a few.
+
+    >>> one_line(ValueError("spread   out"))
+    'ValueError: spread out'
+    """
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text[:300]}{'…' if len(text) > 300 else ''}"

@@ -10,14 +10,14 @@ Paths start from the folder of the file and cannot lead out of it.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from isotest.data.folder import escapes
 from isotest.data.image import decode
+from isotest.data.json_lines import json_lines
 from isotest.data.rows import Row, Rows, group_name
 from isotest.errors import MissingError, SourceError
+from isotest.installed import leads_out
 from isotest.source import Source, did_you_mean
 
 if TYPE_CHECKING:
@@ -117,20 +117,7 @@ class JsonLinesRows:
     def __init__(self, path: Path, image: str, group: str | None) -> None:
         self._rows: list[tuple[str, Path, str | None]] = []
         self.grouped = group is not None
-        try:
-            lines = path.read_text(encoding="utf-8").splitlines()
-        except (OSError, UnicodeDecodeError) as error:
-            raise SourceError(f"{path}: cannot be read as UTF-8 text ({error})") from error
-        for line, text in enumerate(lines, start=1):
-            where = f"{path}:{line}"
-            if not text.strip():
-                continue
-            try:
-                row = json.loads(text)
-            except ValueError as error:
-                raise SourceError(f"{where}: is not JSON ({error})") from error
-            if not isinstance(row, dict):
-                raise SourceError(f"{where}: expected an object, found {text.strip()[:80]}")
+        for where, row in json_lines(path):
             require_columns(where, (image, group), row)
             if not isinstance(row[image], str):
                 raise SourceError(f"{where}: expected a path as {image!r}, found {row[image]!r}")
@@ -151,7 +138,7 @@ class JsonLinesRows:
 
 def beside(file: Path, name: str, origin: str) -> Path:
     """The path ``name`` in the folder of ``file``."""
-    if escapes(name):
+    if leads_out(name):
         raise SourceError(f"{origin}: {name!r} leads out of the folder; use a path below it")
     return file.parent / name
 

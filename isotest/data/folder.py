@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
 from fnmatch import fnmatchcase
@@ -10,8 +9,10 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from isotest.data.image import SUFFIXES, decode
+from isotest.data.json_lines import json_lines
 from isotest.data.rows import Row, Rows, group_name
 from isotest.errors import MissingError, SourceError
+from isotest.installed import leads_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -139,31 +140,10 @@ def _read_groups(folder: Path, files: list[str]) -> dict[str, str | None]:
 
 def _metadata_rows(path: Path, prefix: str) -> Iterator[tuple[str, str, str | None]]:
     """Place, file (its path below the data folder) and group of each row."""
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise SourceError(f"{path}: cannot be read as UTF-8 text ({error})") from error
-    for line, text in enumerate(lines, start=1):
-        where = f"{path}:{line}"
-        if not text.strip():
-            continue
-        try:
-            row = json.loads(text)
-        except ValueError as error:
-            raise SourceError(f"{where}: is not JSON ({error})") from error
-        name = row.get("file_name") if isinstance(row, dict) else None
+    for where, row in json_lines(path):
+        name = row.get("file_name")
         if not isinstance(name, str) or not name:
-            raise SourceError(f'{where}: expected {{"file_name": "…"}}, found {text.strip()[:80]}')
-        if escapes(name):
+            raise SourceError(f'{where}: expected {{"file_name": "…"}}, found {str(row)[:80]}')
+        if leads_out(name):
             raise SourceError(f"{where}: {name!r} leads out of the folder; name a file below it")
         yield where, prefix + PurePosixPath(name).as_posix(), group_name(row.get("group"), where)
-
-
-def escapes(name: str) -> bool:
-    """Whether the relative path ``name`` could lead out of its folder, on any system.
-
-    >>> escapes("a/b.png"), escapes("../b.png"), escapes("/b.png"), escapes("C:b.png")
-    (False, True, True, True)
-    """
-    parts = name.replace("\\", "/").split("/")
-    return ".." in parts or parts[0] == "" or (len(parts[0]) > 1 and parts[0][1] == ":")

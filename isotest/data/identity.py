@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import isotest
 from isotest.content import ContentDigests, combined_digest
+from isotest.data.json_lines import json_lines
+from isotest.errors import SourceError
 
 if TYPE_CHECKING:
     from isotest.source import Source
@@ -56,10 +57,9 @@ def data_identity(
 def _named_images(path: Path, column: str, digests: ContentDigests) -> str | None:
     """Of a JSON-lines file and of the files that its rows name."""
     try:
-        rows = [json.loads(line) for line in path.read_bytes().splitlines() if line.strip()]
-        names = {row[column] for row in rows}
+        names = {row[column] for _, row in json_lines(path)}
         return digests.of_files([("", path), *((name, path.parent / name) for name in names)])
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+    except (SourceError, LookupError, TypeError):
         return None
 
 

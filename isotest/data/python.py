@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, cast
 
 from PIL import Image
 
 from isotest.data.rows import Row, Rows, group_name
-from isotest.errors import MissingError, SourceError
-from isotest.source import Source, did_you_mean
+from isotest.errors import IsotestError, SourceError, one_line
+from isotest.reference import referenced
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
+
+    from isotest.source import Source
 
 EXPECTED = "PIL images, or pairs (PIL image, group)"
 
@@ -28,7 +29,7 @@ def open_python(source: Source, *, base: Path, download: bool) -> Rows:
     """
     source.require_options(())
     where = f"data source {str(source)!r}"
-    function = _find(source, where)
+    function = referenced(source.location, where)
     try:
         returned = function()
         if hasattr(returned, "__getitem__") and hasattr(returned, "__len__"):
@@ -39,9 +40,9 @@ def open_python(source: Source, *, base: Path, download: bool) -> Rows:
             raise SourceError(
                 f"{where}: returned {type(returned).__name__}, expected an iterable of {EXPECTED}"
             )
-    except SourceError:
+    except IsotestError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise _raised(where, error) from error
     return PythonRows(images, where)
 
@@ -88,33 +89,5 @@ class PythonRows:
         raise SourceError(f"{self._where}, item {position}: found {kind}, expected {EXPECTED}")
 
 
-def _find(source: Source, where: str) -> Callable[[], object]:
-    module_name, colon, name = source.location.partition(":")
-    if not colon or not name:
-        raise SourceError(f"{where}: expected 'python:module:function'")
-    try:
-        module = importlib.import_module(module_name)
-    except Exception as error:
-        missing = isinstance(error, ModuleNotFoundError) and error.name is not None
-        if missing and f"{module_name}.".startswith(f"{error.name}."):  # type: ignore[attr-defined]
-            raise MissingError(
-                f"{where}: there is no module {module_name!r}",
-                "install it, or put its folder on PYTHONPATH",
-            ) from error
-        raise SourceError(
-            f"{where}: importing {module_name!r} failed with {_short(error)}"
-        ) from error
-    function = getattr(module, name, None)
-    if not callable(function):
-        callables = [key for key in vars(module) if callable(vars(module)[key])]
-        hint = did_you_mean(name, callables) if callables else ""
-        raise SourceError(f"{where}: {module_name!r} has no function {name!r}{hint}")
-    return function  # type: ignore[no-any-return]
-
-
-def _raised(where: str, error: Exception) -> SourceError:
-    return SourceError(f"{where}: raised {_short(error)}")
-
-
-def _short(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"
+def _raised(where: str, error: BaseException) -> SourceError:
+    return SourceError(f"{where}: raised {one_line(error)}")

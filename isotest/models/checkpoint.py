@@ -12,8 +12,8 @@ import inspect
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-from isotest.errors import IsotestError, MissingError, SourceError
-from isotest.models.configuration import folder_configuration, one_line, remote_code_error
+from isotest.errors import IsotestError, MissingError, SourceError, one_line
+from isotest.models.configuration import folder_configuration, remote_code_error
 from isotest.models.quiet import quiet
 from isotest.models.registry import Built, Request
 from isotest.models.seeding import seeded

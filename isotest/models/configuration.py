@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from isotest.errors import SourceError
+from isotest.errors import SourceError, one_line
 from isotest.models.quiet import quiet
 from isotest.source import did_you_mean
 
@@ -80,12 +80,6 @@ def remote_code_error(what: str) -> SourceError:
         f"source {what!r}: this model runs Python code that comes with its weights; read that "
         "code, then allow it with --isotest-trust-remote-code"
     )
-
-
-def one_line(error: BaseException) -> str:
-    """``Type: text`` of a foreign exception, on one line and not longer than a few."""
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text[:300]}{'…' if len(text) > 300 else ''}"
 
 
 def _require_known(config: Any, overrides: Mapping[str, object], what: str) -> None:

@@ -6,9 +6,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from isotest.errors import MissingError, SourceError
+from isotest.errors import MissingError, SourceError, one_line
 from isotest.models.checkpoint import WEIGHT_FILES, from_folder
-from isotest.models.configuration import one_line
 
 if TYPE_CHECKING:
     from isotest.models.registry import Built, Request

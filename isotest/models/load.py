@@ -8,7 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from isotest.errors import MissingError, SourceError
+from isotest.errors import MissingError, SourceError, one_line
 from isotest.models.loaded import LoadedModel, Preprocess
 from isotest.models.offline import offline
 from isotest.models.registry import Built, Request, build
@@ -161,8 +161,6 @@ def _ready(
 def _blank(prepare: Preprocess, module: nn.Module, what: str) -> dict[str, Tensor]:
     """The inputs made of one grey image, in the dtype that the model was built in."""
     from PIL import Image
-
-    from isotest.models.configuration import one_line
 
     try:
         inputs = dict(prepare([Image.new("RGB", (_BLANK, _BLANK), (128, 128, 128))]))

@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from isotest.errors import MissingError, SourceError
+from isotest.errors import MissingError, SourceError, one_line
 from isotest.models.checkpoint import faults, from_folder, from_state_dict
-from isotest.models.configuration import default_configuration, one_line
+from isotest.models.configuration import default_configuration
 from isotest.models.registry import Built, Request
 from isotest.models.registry import build as build_any
 

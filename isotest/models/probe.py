@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from isotest.errors import IsotestError, SourceError
-from isotest.models.configuration import one_line
+from isotest.errors import IsotestError, SourceError, one_line
 from isotest.models.select import first
 
 if TYPE_CHECKING:

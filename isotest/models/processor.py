@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from isotest.errors import SourceError
-from isotest.models.configuration import one_line
+from isotest.errors import SourceError, one_line
 from isotest.models.preprocess import ImagePreprocess
 from isotest.models.quiet import quiet
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from isotest.errors import IsotestError, MissingError, SourceError
-from isotest.models.configuration import one_line
+from isotest.errors import IsotestError, MissingError, SourceError, one_line
 from isotest.models.offline import wanted_the_hub
 from isotest.models.registry import Built
-from isotest.source import did_you_mean
+from isotest.reference import referenced
 
 if TYPE_CHECKING:
     from isotest.models.registry import Request
@@ -22,7 +20,8 @@ def build(request: Request) -> Built:
     :class:`isotest.models.loaded.Preprocess` says).
 
     Raises:
-        MissingError: it wants something from the hub that isn't cached, without permission.
+        MissingError: there is no such module, or it wants something from the hub that isn't
+            cached, without permission.
         SourceError: it can't be imported, isn't there, raises, or returns something else.
     """
     from torch import nn
@@ -30,12 +29,12 @@ def build(request: Request) -> Built:
     source = request.source
     source.require_options(())
     what = str(source)
-    function = imported(source.location, what)
+    function = referenced(source.location, f"source {what!r}")
     try:
         result = function(**request.config)
     except IsotestError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if wanted_the_hub(error) and not request.download:
             raise MissingError(
                 f"source {what!r}: {source.location} wants something from the hub that is not in "
@@ -58,39 +57,6 @@ def build(request: Request) -> Built:
     library = type(module).__module__.partition(".")[0]
     known = (library,) if library in ("transformers", "timm") else ()
     return Built(module, preprocess=preprocess, libraries=known)
-
-
-def imported(location: str, what: str) -> Any:
-    """The callable at ``module:function``; ``function`` may be dotted.
-
-    Raises:
-        SourceError: malformed, not importable, not there or not callable.
-    """
-    name, colon, attribute = location.partition(":")
-    if not colon or not name or not attribute:
-        raise SourceError(f"source {what!r}: expected python:MODULE:FUNCTION, found {location!r}")
-    try:
-        target: Any = import_module(name)
-    except ModuleNotFoundError as error:
-        absent = error.name or name
-        raise SourceError(
-            f"source {what!r}: no module named {absent!r}; install it or put its folder on the "
-            "import path (pytest's ini option 'pythonpath = .')"
-        ) from error
-    except Exception as error:
-        raise SourceError(f"source {what!r}: importing {name} raised {one_line(error)}") from error
-    for part in attribute.split("."):
-        if not hasattr(target, part):
-            known = [key for key in vars(target) if not key.startswith("_")]
-            hint = did_you_mean(part, known)
-            hint = hint if "did you mean" in hint else ""
-            raise SourceError(f"source {what!r}: {name} has no {attribute!r}{hint}")
-        target = getattr(target, part)
-    if not callable(target):
-        raise SourceError(
-            f"source {what!r}: expected a callable, found {location} to be {_described(target)}"
-        )
-    return target
 
 
 def _is_pair(result: object) -> bool:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from isotest.errors import MissingError, SourceError
-from isotest.models.configuration import one_line
+from isotest.errors import MissingError, SourceError, one_line
 from isotest.models.hub import not_cached, snapshot
 from isotest.models.registry import Built, Request, seed_of
 from isotest.models.seeding import seeded

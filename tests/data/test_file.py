@@ -95,12 +95,20 @@ def test_json_lines(tmp_path: Path) -> None:
     assert data.describe()["source"] == "file:a.jsonl?group=scene"
 
 
+def test_a_line_ends_at_a_newline_only(tmp_path: Path) -> None:
+    """U+2028 and U+0085 separate lines for str.splitlines, and may stand inside a JSON string."""
+    write_images(tmp_path, ["a\u2028b\u0085c.png"])
+    (tmp_path / "a.jsonl").write_text('{"path": "a\u2028b\u0085c.png"}\r\n', encoding="utf-8")
+    assert len(list(open_data("file:a.jsonl", base=tmp_path))) == 1
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("", r"a\.jsonl: has no rows"),
         ("{", r"a\.jsonl:1: is not JSON"),
         ("[1]", r"a\.jsonl:1: expected an object, found \[1\]"),
+        pytest.param("[" * 100_000, r"a\.jsonl:1: is not JSON", id="nested"),
         ('{"file": "a.png"}', r"a\.jsonl:1: no column 'path'; .*its columns: file"),
         ('{"path": 3}', r"a\.jsonl:1: expected a path as 'path', found 3"),
         ('{"path": "/a.png"}', r"a\.jsonl:1: '/a\.png' leads out of the folder"),

@@ -117,7 +117,7 @@ def test_metadata_in_a_subfolder_counts_from_there(tmp_path: Path) -> None:
         ({"file_name": "/etc/a.png"}, r"metadata\.jsonl:2: '/etc/a\.png' leads out of the folder"),
         ({"file_name": "a.png"}, r"metadata\.jsonl:2: names 'a\.png' a second time"),
         ({"file": "a.png"}, r"metadata\.jsonl:2: expected \{\"file_name\""),
-        (["a.png"], r"metadata\.jsonl:2: expected \{\"file_name\""),
+        (["a.png"], r"metadata\.jsonl:2: expected an object, found \[\"a\.png\"\]"),
         ('{"file_name": ', r"metadata\.jsonl:2: is not JSON"),
         ({"file_name": "b.png", "group": ""}, r"metadata\.jsonl:2: expected a group that is"),
         ({"file_name": "b.png", "group": [1]}, r"metadata\.jsonl:2: expected a group that is"),

@@ -47,6 +47,17 @@ def test_weights_in_a_package(site: Path, source: str) -> None:
     assert "1.0" in loaded.versions.values()
 
 
+def test_weights_in_an_editable_package(site: Path) -> None:
+    """Such a distribution lists no files; its package lies where Python would import it from."""
+    info = site / "tiny_weights-1.0.dist-info"
+    (info / "RECORD").write_text("__editable__.tiny_weights.pth,,\n")
+    (info / "direct_url.json").write_text('{"url": "file:///x", "dir_info": {"editable": true}}')
+    for path in ("model", "tiny_weights/model"):
+        assert load_model(f"package:tiny-weights/{path}").layers
+    with pytest.raises(SourceError, match="no model at dist-info"):
+        load_model("package:tiny-weights/dist-info")
+
+
 def test_a_package_that_is_not_installed_is_missing() -> None:
     with pytest.raises(MissingError) as caught:
         load_model("package:tiny-weights-zz/model")

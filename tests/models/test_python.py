@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from PIL import Image
 
-from isotest.errors import SourceError
+from isotest.errors import MissingError, SourceError
 from isotest.models import load_model
 
 CODE = "python:tests.models.code:"
@@ -85,7 +85,6 @@ def test_bad_input_is_one_clear_message(name: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ("python:nonsense_zz:build", "no module named 'nonsense_zz'; install it or put its folder"),
         ("python:tests.models.code", "expected python:MODULE:FUNCTION"),
         ("python::build", "expected python:MODULE:FUNCTION"),
         ("python:tests.models.code:plain?x=1", "unknown option 'x'"),
@@ -95,6 +94,11 @@ def test_malformed_sources(source: str, message: str) -> None:
     with pytest.raises(SourceError) as caught:
         load_model(source)
     assert message in str(caught.value)
+
+
+def test_a_module_that_is_not_there_is_missing() -> None:
+    with pytest.raises(MissingError, match="no module named 'nonsense_zz'; install it, or put its"):
+        load_model("python:nonsense_zz:build")
 
 
 def test_arguments_that_the_function_does_not_take() -> None:
