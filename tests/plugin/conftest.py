@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session", autouse=True)
 def _imported_once(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Runs inside this process forget what they import; what is here already stays."""
-    import isotest.report.files
-    import isotest.report.terminal  # noqa: F401
+    from importlib import import_module
+
+    for module in ("data.python", "models.hub", "models.path", "models.python", "plugin.run"):
+        import_module(f"isotest.{module}")
 
     folder = tmp_path_factory.mktemp("imports")
     write_images(folder / "images", 2)
