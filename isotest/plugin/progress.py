@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Never
 
 from tqdm import tqdm
 
 if TYPE_CHECKING:
     import pytest
+    from _pytest.capture import CaptureManager
 
     from isotest.measurement import Progress
 
@@ -20,15 +22,21 @@ class _Lines:
     On a terminal the line is redrawn; in a log each state is a line of its own.
     """
 
-    def __init__(self, reporter: pytest.TerminalReporter, redraw: bool) -> None:
+    def __init__(
+        self, reporter: pytest.TerminalReporter, capture: CaptureManager | None, redraw: bool
+    ) -> None:
         self._reporter = reporter
+        self._capture = capture
         self._redraw = redraw
 
     def write(self, text: str) -> None:
-        if self._redraw:
-            self._reporter.write(text, flush=True)
-        elif line := text.strip():
-            self._reporter.write(f"\n{line}", flush=True)
+        shown = text if self._redraw else text.strip() and f"\n{text.strip()}"
+        if not shown:
+            return
+        # While a test runs, the file that the reporter writes to is captured as well.
+        past = self._capture.global_and_fixture_disabled() if self._capture else nullcontext()
+        with past:
+            self._reporter.write(shown, flush=True)
 
     def flush(self) -> None:
         """Everything is flushed as it is written."""
@@ -38,17 +46,17 @@ class ProgressDisplay:
     """Shows one measurement at a time; silent in xdist workers, which have no terminal."""
 
     def __init__(self, config: pytest.Config) -> None:
-        self._reporter: pytest.TerminalReporter | None = config.pluginmanager.get_plugin(
-            "terminalreporter"
-        )
+        self._plugins = config.pluginmanager
         self._bar: tqdm[Never] | None = None
 
     def start(self, what: str, total: int) -> Progress:
         """Begin showing ``what``; returns the function to call after each batch."""
         self.close()
-        if self._reporter is None:
+        # Asked for late: it is registered after this plugin is configured.
+        reporter: pytest.TerminalReporter | None = self._plugins.get_plugin("terminalreporter")
+        if reporter is None:
             return lambda _count: None
-        redraw = bool(self._reporter.isatty)
+        redraw = bool(reporter.isatty)
         bar = tqdm(
             total=total,
             desc=what,
@@ -57,7 +65,7 @@ class ProgressDisplay:
             mininterval=0.5 if redraw else 10,
             unit=" samples",
             bar_format=_FORMAT,
-            file=_Lines(self._reporter, redraw),
+            file=_Lines(reporter, self._plugins.get_plugin("capturemanager"), redraw),
             dynamic_ncols=redraw,
         )
         self._bar = bar
