@@ -39,6 +39,9 @@ def decode(content: Path | bytes, origin: str) -> Image.Image:
     """
     try:
         if isinstance(content, Path):
+            if content.exists() and not content.is_file():
+                # A link to a device may be read without end, a pipe waited for.
+                raise SourceError(f"image {origin}: expected a file, found something else")
             content = content.read_bytes()
         if not content:
             raise SourceError(f"image {origin}: the file is empty; replace or remove it")

@@ -13,6 +13,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from isotest.errors import IsotestError, MissingError, SourceError, one_line
+from isotest.installed import leads_out
 from isotest.models.configuration import folder_configuration, remote_code_error
 from isotest.models.quiet import quiet
 from isotest.models.registry import Built, Request
@@ -96,7 +97,7 @@ def from_folder(folder: Path, request: Request, commit: str | None = None) -> Bu
     if not any((folder / name).is_file() for name in WEIGHT_FILES):
         looked = ", ".join(WEIGHT_FILES[::2])
         raise MissingError(f"source {what!r}: no weights in {folder} (looked for {looked})", remedy)
-    if absent := _absent_shards(folder):
+    if absent := _absent_shards(folder, what):
         raise MissingError(
             f"source {what!r}: {len(absent)} of the weight files are not in {folder} "
             f"({_few(absent)})",
@@ -231,8 +232,12 @@ def _first(cls: Any) -> Any:
     return cls[0] if isinstance(cls, tuple | list) else cls
 
 
-def _absent_shards(folder: Path) -> list[str]:
-    """The files that an index of sharded weights names and that are not there."""
+def _absent_shards(folder: Path, what: str) -> list[str]:
+    """The files that an index of sharded weights names and that are not there.
+
+    Raises:
+        SourceError: one of them is not below the folder.
+    """
     import json
 
     first = next(name for name in WEIGHT_FILES if (folder / name).is_file())
@@ -242,8 +247,14 @@ def _absent_shards(folder: Path) -> list[str]:
         shards = set(
             json.loads((folder / first).read_text(encoding="utf-8"))["weight_map"].values()
         )
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return []  # a damaged index is transformers' to refuse
+    for name in sorted(map(str, shards)):
+        if leads_out(name):
+            raise SourceError(
+                f"source {what!r}: {folder / first}: {name!r} leads out of the folder; name a file "
+                "below it"
+            )
     return sorted(str(name) for name in shards if not (folder / str(name)).is_file())
 
 

@@ -6,11 +6,20 @@ from typing import TYPE_CHECKING, Any
 
 from isotest.errors import SourceError, one_line
 from isotest.models.quiet import quiet
+from isotest.models.untrusted import (
+    raw_configuration,
+    refuse_adapter,
+    refuse_reaching_out,
+)
 from isotest.source import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+
+# Of how a model was saved; they would be accepted and change nothing.
+_BOOKKEEPING = frozenset({"_name_or_path", "dtype", "model_type", "transformers_version"})
 
 
 def default_configuration(model_type: str, overrides: Mapping[str, object], what: str) -> Any:
@@ -34,6 +43,8 @@ def default_configuration(model_type: str, overrides: Mapping[str, object], what
     with quiet():
         default = AutoConfig.for_model(model_type)
         _require_known(default, overrides, what)
+    refuse_reaching_out(overrides, what)
+    with quiet():
         try:
             return AutoConfig.for_model(model_type, **overrides)
         except Exception as error:
@@ -55,6 +66,8 @@ def folder_configuration(
             f"source {what!r}: expected a folder written by save_pretrained, found no config.json "
             f"in {folder}"
         )
+    refuse_adapter(folder, what)
+    refuse_reaching_out({**raw_configuration(folder), **overrides}, what)
     with quiet():
         try:
             config = AutoConfig.from_pretrained(
@@ -84,7 +97,7 @@ def remote_code_error(what: str) -> SourceError:
 
 def _require_known(config: Any, overrides: Mapping[str, object], what: str) -> None:
     """Configurations accept any key as an attribute and then ignore it; refuse those."""
-    known = set(config.to_dict()) | set(config.attribute_map) | {"num_labels"}
+    known = (set(config.to_dict()) - _BOOKKEEPING) | set(config.attribute_map) | {"num_labels"}
     for key in overrides:
         if key not in known:
             hint = did_you_mean(key, known)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 INTERPOLATIONS = {"nearest": "nearest-exact", "bilinear": "bilinear", "bicubic": "bicubic"}
 KEYS = ("size", "resize", "interpolation", "mean", "std", "channels")
 _DEFAULT_SIZE = 224
+_MAX_PIXELS = 89_478_485  # as Pillow: no image that it decodes has more
 
 
 @dataclass(frozen=True)
@@ -222,7 +223,13 @@ def _overridden(
             raise refuse(key, f"a number, or {channels} of them, a channel each") from None
     if not all(value > 0 for value in changes["std"]):
         raise refuse("std", "positive")
-    return replace(configured, **changes)
+    changed = replace(configured, **changes)
+    if max(changed.size[0] * changed.size[1], (changed.resize or 0) ** 2) > _MAX_PIXELS:
+        raise SourceError(
+            f"source {what!r}: preprocess: expected images of at most {_MAX_PIXELS} pixels, found "
+            f"size = {list(changed.size)}, resize = {changed.resize}"
+        )
+    return changed
 
 
 def _is_length(value: object) -> bool:

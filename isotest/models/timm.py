@@ -8,6 +8,7 @@ from isotest.errors import MissingError, SourceError, one_line
 from isotest.models.hub import not_cached, snapshot
 from isotest.models.registry import Built, Request, seed_of
 from isotest.models.seeding import seeded
+from isotest.models.untrusted import refuse_timm_weights
 from isotest.source import did_you_mean
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ def build(request: Request) -> Built:
         hint = did_you_mean(name, library.list_models())
         hint = hint if "did you mean" in hint else ""
         raise SourceError(f"source {what!r}: timm has no model {name!r}{hint}")
+    refuse_timm_weights(request.config, what)
     options: dict[str, Any] = {"num_classes": 0, **request.config}
     commit = None
     if pretrained == "true" and request.weights:

@@ -107,3 +107,10 @@ def test_opening_data_imports_no_torch() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_only_files_are_read(tmp_path: Path) -> None:
+    """A repository may hold links, and some of what they lead to has no end."""
+    (tmp_path / "a.png").symlink_to("/dev/zero")
+    with pytest.raises(SourceError, match=r"a\.png: expected a file, found something else"):
+        decode(tmp_path / "a.png", "a.png")
