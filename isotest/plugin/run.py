@@ -94,6 +94,12 @@ class Run:
                         "rename one of the two files",
                         path,
                     )
+                if _dotted(other.path) == _dotted(path):
+                    raise SuiteError(
+                        f"is the same as {other.path} in JUnit, where folders are joined by dots; "
+                        "rename one of the two files",
+                        path,
+                    )
             collisions = self.store.collisions([(suite.id, spec.name) for spec in suite.models])
             if collisions:
                 raise SuiteError("; ".join(collisions), path)
@@ -184,6 +190,10 @@ class Run:
         if isinstance(item, CheckItem) and call.when == "call":
             self._reporter.attach(item, report)
         return report
+
+
+def _dotted(path: Path) -> str:
+    return path.as_posix().replace("/", ".")
 
 
 def profile_of(entry: Any) -> Any:
