@@ -62,6 +62,7 @@ def snapshot(
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import (
         GatedRepoError,
+        HfHubHTTPError,
         HFValidationError,
         LocalEntryNotFoundError,
         RepositoryNotFoundError,
@@ -88,16 +89,24 @@ def snapshot(
             "and log in with 'hf auth login'",
         ) from None
     except RevisionNotFoundError:
-        raise SourceError(f"source {what!r}: {repository} has no revision {revision!r}") from None
+        raise SourceError(
+            f"source {what!r}: {repository} has no revision {revision!r}; give a branch, tag or "
+            "commit that it has, or leave '@' out for its main branch"
+        ) from None
     except RepositoryNotFoundError:
         raise SourceError(
-            f"source {what!r}: the hub has no model {repository}, or it is private and needs "
-            "'hf auth login'"
+            f"source {what!r}: the hub has no model {repository}; correct the name, or, if it is "
+            "private, log in with 'hf auth login'"
         ) from None
     except LocalEntryNotFoundError:
         at = f" at {revision}" if revision else ""
         raise not_cached(what, f"{repository}{at}", tried=download) from None
     except OSError as error:
+        if isinstance(error, HfHubHTTPError) and error.response.status_code in (401, 403):
+            raise MissingError(
+                f"source {what!r}: there is no access to {repository} ({one_line(error)})",
+                "log in with 'hf auth login', or set HF_TOKEN",
+            ) from None
         raise MissingError(
             f"source {what!r}: fetching {repository} failed: {one_line(error)}",
             "check the network and the disk, then run again",
