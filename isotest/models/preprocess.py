@@ -124,12 +124,27 @@ def preprocess_of(
         )
     configured = _configured(module, name, what)
     if overrides:
-        return _overridden(configured, overrides, what)
-    if folder is not None and (folder / "preprocessor_config.json").is_file():
+        configured = _overridden(configured, overrides, what)
+    elif folder is not None and (folder / "preprocessor_config.json").is_file():
         from isotest.models.processor import folder_processor
 
         return folder_processor(folder, configured.channels, what)
+    require_decodable(*configured.size, what)
+    require_decodable(configured.resize or 1, configured.resize or 1, what)
     return configured
+
+
+def require_decodable(height: int, width: int, what: str) -> None:
+    """Refuse to make images larger than any that Pillow would decode.
+
+    Raises:
+        SourceError: more pixels than that.
+    """
+    if height * width > _MAX_PIXELS:
+        raise SourceError(
+            f"source {what!r}: expected its images to be resized to at most {_MAX_PIXELS} pixels, "
+            f"found {height}x{width}"
+        )
 
 
 def _input_name(module: nn.Module) -> str:
@@ -223,13 +238,7 @@ def _overridden(
             raise refuse(key, f"a number, or {channels} of them, a channel each") from None
     if not all(value > 0 for value in changes["std"]):
         raise refuse("std", "positive")
-    changed = replace(configured, **changes)
-    if max(changed.size[0] * changed.size[1], (changed.resize or 0) ** 2) > _MAX_PIXELS:
-        raise SourceError(
-            f"source {what!r}: preprocess: expected images of at most {_MAX_PIXELS} pixels, found "
-            f"size = {list(changed.size)}, resize = {changed.resize}"
-        )
-    return changed
+    return replace(configured, **changes)
 
 
 def _is_length(value: object) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from isotest.errors import SourceError, one_line
-from isotest.models.preprocess import ImagePreprocess
+from isotest.models.preprocess import ImagePreprocess, require_decodable
 from isotest.models.quiet import quiet
 
 if TYPE_CHECKING:
@@ -71,7 +71,8 @@ def folder_processor(folder: Path, channels: int, what: str) -> FolderProcessor:
     """The processor in ``folder``; only local files are read.
 
     Raises:
-        SourceError: ``preprocessor_config.json`` is damaged or names an unknown processor.
+        SourceError: ``preprocessor_config.json`` is damaged, names an unknown processor, or asks
+            for images larger than any that are decoded.
     """
     import transformers
 
@@ -85,6 +86,13 @@ def folder_processor(folder: Path, channels: int, what: str) -> FolderProcessor:
             f"source {what!r}: cannot use {folder / 'preprocessor_config.json'}: "
             f"{one_line(error)}; 'preprocess' in the suite entry takes its place"
         ) from error
+    for key in ("size", "crop_size", "pad_size"):
+        sides = processor.to_dict().get(key)
+        if isinstance(sides, Mapping):
+            edge = sides.get("shortest_edge")
+            height, width = sides.get("height", edge), sides.get("width", edge)
+            if isinstance(height, int) and isinstance(width, int):
+                require_decodable(height, width, what)
     return FolderProcessor(processor, channels, what)
 
 

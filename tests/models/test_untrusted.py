@@ -219,6 +219,18 @@ def test_images_are_not_blown_up(preprocess: dict[str, object]) -> None:
     assert "89478485 pixels" in error("init:vit", dict(VIT), preprocess=preprocess)
 
 
+def test_images_are_not_blown_up_by_a_configuration_either(folder: Path) -> None:
+    assert "89478485 pixels" in error("init:convnext", {"image_size": 10**6})
+    for key, sides in (
+        ("size", {"height": 10**6, "width": 10**6}),
+        ("size", {"shortest_edge": 10**6}),
+        ("crop_size", {"height": 1, "width": 10**9}),
+    ):
+        settings = {"image_processor_type": "ViTImageProcessor", "do_center_crop": True, key: sides}
+        (folder / "preprocessor_config.json").write_text(json.dumps(settings))
+        assert "89478485 pixels" in error(f"path:{folder}")
+
+
 # Places.
 
 
