@@ -85,8 +85,7 @@ def snapshot(
     except GatedRepoError:
         raise MissingError(
             f"source {what!r}: access to {repository} is restricted",
-            f"ask for access on its page, https://huggingface.co/{repository}, "
-            "and log in with 'hf auth login'",
+            "ask for access on its page on the hub, and log in with 'hf auth login'",
         ) from None
     except RevisionNotFoundError:
         raise SourceError(

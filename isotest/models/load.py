@@ -73,9 +73,11 @@ def load_model(
         like_base=like_base or base,
     )
     what = str(request.source)
-    place, precision = _device(device), _dtype(dtype)
+    if device != "cpu":
+        _device(device)  # before a long load; not for the CPU, where it would only import torch
     with nullcontext() if download else offline():
         built = build(request)
+        place, precision = _device(device), _dtype(dtype)
         module = _base_model(built.module).eval().requires_grad_(False)
         lender = _lender(built, request)
         return _ready(module, built, lender, what, layers, preprocess, place, precision)

@@ -7,7 +7,7 @@ and configurations are more than descriptions of an architecture.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from isotest.errors import SourceError
 
@@ -96,9 +96,9 @@ def raw_configuration(folder: Path) -> dict[str, object]:
     return config if isinstance(config, dict) else {}
 
 
-def _entries(config: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, str, object]]:
+def _entries(config: Mapping[Any, object], prefix: str = "") -> Iterator[tuple[str, str, object]]:
     """Dotted path, key and value of every entry, at any depth."""
     for key, value in config.items():
-        yield f"{prefix}{key}", key, value
+        yield f"{prefix}{key}", str(key), value  # labels are numbers
         if isinstance(value, dict):
             yield from _entries(value, f"{prefix}{key}.")

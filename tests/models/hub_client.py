@@ -11,11 +11,16 @@ import sys
 from isotest.errors import IsotestError
 from isotest.models import load_model
 
-for line in sys.stdin:
-    request = json.loads(line)
+
+def answer(source: str, *, download: bool) -> dict[str, str | None]:
+    """Commit and digest of the weights, or the error."""
     try:
-        loaded = load_model(request["source"], download=request["download"])
-        answer = {"commit": loaded.commit, "weights": loaded.weights}
+        loaded = load_model(source, download=download)
     except IsotestError as error:
-        answer = {"error": type(error).__name__, "message": str(error)}
-    print(json.dumps(answer), flush=True)
+        return {"error": type(error).__name__, "message": str(error)}
+    return {"commit": loaded.commit, "weights": loaded.weights}
+
+
+if __name__ == "__main__":
+    for line in sys.stdin:
+        print(json.dumps(answer(**json.loads(line))), flush=True)

@@ -1,6 +1,6 @@
 """As much of the hub as loading a model needs, on the loopback interface.
 
-https://huggingface.co/docs/hub/api: ``/api/models/OWNER/NAME/revision/REVISION`` names the commit
+the documented hub API: ``/api/models/OWNER/NAME/revision/REVISION`` names the commit
 and its files, ``…/tree/REVISION`` lists them, ``/OWNER/NAME/resolve/COMMIT/FILE`` is a file.
 """
 
