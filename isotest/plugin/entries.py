@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from isotest.baselines import BaselineStore
     from isotest.cache import ProfileCache
     from isotest.gate.checks import Check
-    from isotest.plugin.options import Options
     from isotest.plugin.progress import ProgressDisplay
+    from isotest.plugin.settings import Options
     from isotest.profile import Profile
     from isotest.suite import ModelSpec, Suite
 

@@ -15,8 +15,8 @@ from isotest.plugin.collection import CheckItem, SuiteFile
 from isotest.plugin.controller import Controller
 from isotest.plugin.entries import Bench, Entry
 from isotest.plugin.ledger import Reporter
-from isotest.plugin.options import Options, read_options
 from isotest.plugin.progress import ProgressDisplay
+from isotest.plugin.settings import Options, read_options
 from isotest.plugin.xdist import EntryScheduling, is_worker, tell_controller, threads_of_worker
 from isotest.source import MODEL_SCHEMES, did_you_mean
 from isotest.suite import MODALITIES

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.plugin.project import RESNET, VIT, write_images
+from tests.plugin.project import RESNET, VIT, hub, write_images
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,8 +20,8 @@ def entries(project: Project) -> list[Path]:
 
 @pytest.fixture
 def cached(project: Project) -> Project:
-    """Recorded, and measured into the cache."""
-    project.suite(VIT)
+    """Recorded, and measured into the cache; beside an entry that cannot be had."""
+    project.suite(VIT, hub("absent", "optional = true\nbaseline = false"))
     project.record()
     assert entries(project) == [], "a recording measures what is there, and keeps no copy"
     first = project.run()
@@ -56,7 +56,7 @@ def test_a_damaged_entry_warns_and_is_measured_again(cached: Project, damage: by
     result.stdout.fnmatch_lines(["*CacheWarning: damaged cache entry*", "*1 measured in*"])
     again = cached.run()
     again.stdout.fnmatch_lines(["*1 from the cache*"])
-    again.assert_outcomes(passed=5, warnings=0)
+    again.assert_outcomes(passed=5, skipped=2, warnings=0)
 
 
 def test_an_entry_is_not_read_for_other_images(cached: Project) -> None:

@@ -98,7 +98,7 @@ def test_a_node_id_that_does_not_exist(project: Project) -> None:
 def test_suites_that_junit_could_not_tell_apart_are_refused(project: Project) -> None:
     # JUnit's classname joins folders by dots.
     project.suite(name="a.b")
-    project.suite(name="a.b")
+    project.suite(name="a/b")
     result = project.run()
     assert result.ret == 2
     result.stdout.fnmatch_lines(["*is the same as * in JUnit, where folders are joined by dots*"])
