@@ -74,8 +74,7 @@ class Controller:
                 findings.append(self._unclaimed(suite_path))
         if self._options.prune:
             findings.append(self._prune())
-        findings.extend(self._write_reports())
-        return findings
+        return [*findings, *self._write_reports(findings)]
 
     def _record(self) -> list[Finding]:
         """Write what the items measured; an entry with a red check is left as it was."""
@@ -162,7 +161,8 @@ class Controller:
                 found |= self._claims(collection.load(self._run, path))
         return found
 
-    def _write_reports(self) -> list[Finding]:
+    def _write_reports(self, judged: list[Finding]) -> list[Finding]:
+        """The report files; that one cannot be written is a finding as well."""
         from isotest.report.files import write_json, write_markdown
 
         findings = []
@@ -174,7 +174,7 @@ class Controller:
             if path is None:
                 continue
             try:
-                write(entries, path)
+                write(entries, judged, path)
             except OSError as error:
                 nodeid = f"{path.name}::(report)::written"
                 findings.append(Finding(nodeid, f"{path}: cannot be written: {error.strerror}"))

@@ -6,12 +6,12 @@ ordinary reports, so that the exit code, the terminal and JUnit count them alike
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import pytest
 
 from isotest.gate.multiplicity import holm
+from isotest.report.entry import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,14 +19,6 @@ if TYPE_CHECKING:
     from isotest.plugin.ledger import EntryRecord
 
 FAMILY_ALPHA = 0.01
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One statement about a suite or the run; ``problem`` is the message if it is red."""
-
-    nodeid: str
-    problem: str | None
 
 
 def evaluated(suite_path: str, entries: Sequence[EntryRecord]) -> Finding:

@@ -82,6 +82,19 @@ class EntrySummary:
         return bool(self.checks) and all(check.green for check in self.checks)
 
 
+@dataclass(frozen=True)
+class Finding:
+    """What no single check can say: one statement about a suite or the run, a testcase of its own.
+
+    Attributes:
+        nodeid: the testcase; its first part is the suite's path.
+        problem: the message if it is red; ``None`` if it is green.
+    """
+
+    nodeid: str
+    problem: str | None
+
+
 def by_suite(entries: list[EntrySummary]) -> Mapping[str, list[EntrySummary]]:
     """Entries grouped by suite, suites and entries in the order of their appearance."""
     suites: dict[str, list[EntrySummary]] = {}

@@ -11,6 +11,7 @@ from isotest.report.entry import (
     MAIN_METRIC,
     CheckSummary,
     EntrySummary,
+    Finding,
     by_suite,
     conditions,
     effort,
@@ -30,7 +31,7 @@ _LONGEST_CURVE = 64
 _SIGNS = {"passed": "✅", "failed": "❌", "inconclusive": "❔", "skipped": "⏭️"}
 
 
-def write_json(entries: Sequence[EntrySummary], path: Path) -> None:
+def write_json(entries: Sequence[EntrySummary], findings: Sequence[Finding], path: Path) -> None:
     """Write verdicts and curves as JSON; ``path`` is whole or as it was.
 
     Raises:
@@ -39,22 +40,30 @@ def write_json(entries: Sequence[EntrySummary], path: Path) -> None:
     document = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
+        "green": all(entry.green for entry in entries)
+        and all(finding.problem is None for finding in findings),
         "entries": [_entry(entry) for entry in entries],
+        "findings": [
+            {"id": finding.nodeid, "green": finding.problem is None, "problem": finding.problem}
+            for finding in findings
+        ],
     }
     text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
     write_atomically(f"{text}\n".encode(), path)
 
 
-def write_markdown(entries: Sequence[EntrySummary], path: Path) -> None:
+def write_markdown(
+    entries: Sequence[EntrySummary], findings: Sequence[Finding], path: Path
+) -> None:
     """Write a table a suite, then every message that is not green, as Markdown.
 
     Raises:
         OSError: ``path`` cannot be written.
     """
-    write_atomically(markdown(entries).encode(), path)
+    write_atomically(markdown(entries, findings).encode(), path)
 
 
-def markdown(entries: Sequence[EntrySummary]) -> str:
+def markdown(entries: Sequence[EntrySummary], findings: Sequence[Finding]) -> str:
     """The text of :func:`write_markdown`."""
     parts = ["# isotest\n"]
     for suite, group in by_suite(list(entries)).items():
@@ -73,6 +82,10 @@ def markdown(entries: Sequence[EntrySummary]) -> str:
             ]
     if not entries:
         parts.append("No entry was run.\n")
+    red = [finding for finding in findings if finding.problem is not None]
+    if red:
+        parts.append("## Suites\n")
+        parts += [_folded(f"{_SIGNS['failed']} {_html(f.nodeid)}", f.problem or "") for f in red]
     return "\n".join(parts)
 
 
@@ -99,11 +112,15 @@ def _curve(profile: Profile | None) -> str:
 
 
 def _details(entry: EntrySummary, check: CheckSummary) -> str:
-    text = check.message or check.headline
+    title = f"{_SIGNS[check.result]} {_html(entry.model)} · {_html(check.name)}"
+    return _folded(title, check.message or check.headline)
+
+
+def _folded(title: str, text: str) -> str:
+    """A message under a title that can be folded away; ``title`` is HTML."""
     # A fence must be longer than any in the text, which a suite's names can bring.
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
-    title = f"{_SIGNS[check.result]} {_html(entry.model)} · {_html(check.name)}"
     return (
         f"<details open><summary>{title}</summary>\n\n{fence}text\n{text}\n{fence}\n\n</details>\n"
     )

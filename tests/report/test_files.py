@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from isotest.report.entry import CheckSummary, EntrySummary
+from isotest.report.entry import CheckSummary, EntrySummary, Finding
 from isotest.report.files import markdown, write_json, write_markdown
 from tests.report.examples import SUITE, entry
 
@@ -22,7 +22,7 @@ def test_json_holds_curves_and_verdicts(tmp_path: Path) -> None:
         entry("gone", None, "skipped", skipped="weights; download"),
     ]
     path = tmp_path / "results.json"
-    write_json(entries, path)
+    write_json(entries, [], path)
     document = json.loads(path.read_text())
     assert document["format"] == "isotest-results"
     vit, gone = document["entries"]
@@ -44,19 +44,19 @@ def test_json_never_holds_nan(tmp_path: Path) -> None:
     path = tmp_path / "results.json"
     path.write_text("old")
     with pytest.raises(ValueError, match="not JSON compliant"):
-        write_json([entry("vit", [float("nan"), 0.1], "passed")], path)
+        write_json([entry("vit", [float("nan"), 0.1], "passed")], [], path)
     assert path.read_text() == "old"
 
 
 def test_a_report_that_cannot_be_written_is_an_os_error(tmp_path: Path) -> None:
     for write in (write_json, write_markdown):
         with pytest.raises(FileNotFoundError):
-            write([], tmp_path / "no" / "folder.md")
+            write([], [], tmp_path / "no" / "folder.md")
 
 
 def test_markdown_shows_a_row_a_model_and_the_messages_of_what_is_red(tmp_path: Path) -> None:
     path = tmp_path / "summary.md"
-    write_markdown([entry("vit", [0.1, 0.6], "passed", "failed", baseline=[0.1, 0.3])], path)
+    write_markdown([entry("vit", [0.1, 0.6], "passed", "failed", baseline=[0.1, 0.3])], [], path)
     text = path.read_text()
     assert "| vit | ❌ failed | ▁▅ 0.100…0.600 | ▁▃ 0.100…0.300 | 1 failed, 1 passed |" in text
     assert "check-1 failed\n  and why" in text
@@ -66,7 +66,7 @@ def test_markdown_shows_a_row_a_model_and_the_messages_of_what_is_red(tmp_path: 
 def test_names_and_messages_cannot_break_out_of_the_markdown() -> None:
     hostile = "a|b`<script>*_"
     check = CheckSummary(hostile, "failed", green=False, message="x\n````\n# y\n</details>")
-    text = markdown([EntrySummary(SUITE, hostile, checks=(check,))])
+    text = markdown([EntrySummary(SUITE, hostile, checks=(check,))], [])
     assert "<script>" not in text
     (row,) = re.findall(r"^\| a.*$", text, re.MULTILINE)
     assert len(re.findall(r"(?<!\\)\|", row)) == 6
@@ -75,4 +75,18 @@ def test_names_and_messages_cannot_break_out_of_the_markdown() -> None:
 
 
 def test_markdown_of_nothing_says_so() -> None:
-    assert "No entry was run." in markdown([])
+    assert "No entry was run." in markdown([], [])
+
+
+def test_a_red_finding_is_red_in_every_report(tmp_path: Path) -> None:
+    entries = [entry("vit", [0.1], "passed")]
+    findings = [Finding(f"{SUITE}::(suite)::baselines", "a file that <nobody> claims")]
+    write_json(entries, findings, tmp_path / "results.json")
+    results = json.loads((tmp_path / "results.json").read_text())
+    assert results["green"] is False
+    assert results["findings"][0]["problem"] == "a file that <nobody> claims"
+    text = markdown(entries, findings)
+    assert "❌" in text
+    assert "a file that <nobody> claims" in text
+    write_json(entries, [Finding("x", None)], tmp_path / "results.json")
+    assert json.loads((tmp_path / "results.json").read_text())["green"] is True
