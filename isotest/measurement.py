@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Literal
 
-from isotest.errors import IsotestError, MeasurementError, NonFiniteError
+from isotest.errors import IsotestError, MeasurementError, NonFiniteError, one_line
 from isotest.profile import LayerProfile, Profile, Provenance
 
 if TYPE_CHECKING:
@@ -298,7 +298,7 @@ def _observed(
             raise
         except Exception as error:
             raise MeasurementError(
-                f"{where}: the forward pass failed: {type(error).__name__}: {error}"
+                f"{where}: the forward pass failed: {one_line(error)}"
             ) from error
         silent = [layer for layer in loaded.layers if layer.name not in fired]
         if silent:

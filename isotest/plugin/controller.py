@@ -12,11 +12,12 @@ from isotest.errors import IsotestError
 from isotest.gate.checks import compares
 from isotest.plugin import collection
 from isotest.plugin.collection import NOT_SUITES
-from isotest.plugin.findings import Finding, emit, evaluated, family_wise, unclaimed
+from isotest.plugin.findings import emit, evaluated, family_wise, unclaimed
 from isotest.plugin.ledger import Ledger
 from isotest.plugin.representation import VerdictRepr
 from isotest.plugin.summary import summarise
 from isotest.profile_json import read_profile
+from isotest.report.entry import Finding
 from isotest.reproduction import changes
 
 if TYPE_CHECKING:
