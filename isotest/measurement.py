@@ -243,33 +243,41 @@ def _observed(
     import torch
 
     fired: dict[str, int] = {}
+    own: list[Exception] = []
     current: dict[str, Any] = {}
 
     def hook_of(layer: ObservedLayer) -> Callable[[Any, Any, Any], None]:
         def hook(_module: Any, _inputs: Any, output: Any) -> None:
-            fired[layer.name] = fired.get(layer.name, 0) + 1
-            if fired[layer.name] > 1:
-                raise MeasurementError(
-                    f"model {model!r}, layer {layer.name} ({layer.path}): its module ran twice in "
-                    "one forward pass, so its output is not one point of a curve; name the layers "
-                    "to observe with 'layers = [...]' in the suite entry"
-                )
-            x = _representations(layer, output, representation, special_tokens, model)
-            if x.shape[0] != len(current["units"]):
-                raise MeasurementError(
-                    f"model {model!r}, layer {layer.name} ({layer.path}): expected one row per "
-                    f"input ({len(current['units'])}), found shape {tuple(x.shape)}"
-                )
             try:
-                accumulators[layer.name].update(x, current["units"])
-            except NonFiniteError as error:
-                raise NonFiniteError(
-                    f"model {model!r}, layer {layer.name} ({layer.path}), batch "
-                    f"{current['batch']} ({current['origin']}): {error}; look at the inputs of "
-                    "this layer first: the earlier ones are finite"
-                ) from None
+                fold(layer, output)
+            except Exception as error:
+                own.append(error)
+                raise
 
         return hook
+
+    def fold(layer: ObservedLayer, output: Any) -> None:
+        fired[layer.name] = fired.get(layer.name, 0) + 1
+        if fired[layer.name] > 1:
+            raise MeasurementError(
+                f"model {model!r}, layer {layer.name} ({layer.path}): its module ran twice in "
+                "one forward pass, so its output is not one point of a curve; name the layers "
+                "to observe with 'layers = [...]' in the suite entry"
+            )
+        x = _representations(layer, output, representation, special_tokens, model)
+        if x.shape[0] != len(current["units"]):
+            raise MeasurementError(
+                f"model {model!r}, layer {layer.name} ({layer.path}): expected one row per "
+                f"input ({len(current['units'])}), found shape {tuple(x.shape)}"
+            )
+        try:
+            accumulators[layer.name].update(x, current["units"])
+        except NonFiniteError as error:
+            raise NonFiniteError(
+                f"model {model!r}, layer {layer.name} ({layer.path}), batch "
+                f"{current['batch']} ({current['origin']}): {error}; look at the inputs of "
+                "this layer first: the earlier ones are finite"
+            ) from None
 
     handles = [
         loaded.module.get_submodule(layer.path).register_forward_hook(hook_of(layer))
@@ -297,6 +305,9 @@ def _observed(
         except IsotestError:
             raise
         except Exception as error:
+            if own:
+                # A fault of isotest's, which must not be blamed on the model.
+                raise
             raise MeasurementError(
                 f"{where}: the forward pass failed: {one_line(error)}"
             ) from error

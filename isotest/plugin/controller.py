@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from isotest.suite import Suite
 
 
+_PRUNE = "pytest --isotest --isotest-prune"
+
+
 class Controller:
     """Only one process has it; only it writes baselines and reports."""
 
@@ -37,14 +40,19 @@ class Controller:
         self._options = run.options
         self._ledger = Ledger()
         self._notes: list[str] = []
-        if self._options.prune:
-            _require_full_run(config, run.options.suites)
+        self._partial = _why_partial(config, run.options.suites)
+        if self._options.prune and self._partial:
+            raise pytest.UsageError(
+                "--isotest-prune removes what no entry claims, so it needs a full, unfiltered run "
+                f"of {run.options.suites} ({self._partial}): run 'pytest --isotest "
+                "--isotest-prune'"
+            )
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Take the record, and give the message a headline for short summaries and JUnit."""
         record = self._ledger.add(report)
-        if report.failed and isinstance(report.longrepr, str):
+        if report.failed and report.longrepr and isinstance(report.longrepr, str):
             headline = record.headline if record else report.longrepr.splitlines()[0]
             # pytest puts the node id before the headline, which begins with it as well.
             headline = headline.removeprefix(f"{report.nodeid}: ")
@@ -75,6 +83,9 @@ class Controller:
                 findings.append(self._unclaimed(suite_path))
         if self._options.prune:
             findings.append(self._prune())
+        elif self._partial is None and (orphans := self._orphans()).problem is not None:
+            # Not a testcase of every full run: there is no suite that it would belong to.
+            findings.append(orphans)
         return [*findings, *self._write_reports(findings)]
 
     def _record(self) -> list[Finding]:
@@ -126,22 +137,33 @@ class Controller:
             # It was a suite when it was collected.
             return Finding(f"{suite_path}::(suite)::baselines", str(error))
         files = self._run.store.unclaimed(self._claims(suite), suite_ids=[suite.id])
-        return unclaimed(
-            suite_path,
-            [self._relative(path) for path in files],
-            "pytest --isotest --isotest-prune",
-        )
+        return unclaimed(suite_path, [self._relative(path) for path in files], _PRUNE)
+
+    def _orphans(self) -> Finding:
+        """On a full run, also the baselines of suites that are not there any more."""
+        suites = self._relative(self._options.suites)
+        try:
+            files = self._run.store.unclaimed(self._all_claims())
+        except IsotestError as error:
+            return Finding(f"{suites}::(suite)::baselines", str(error))
+        # Those of the suites that were run are told with their suite.
+        told = {self._run.store.path_of(entry.suite, "x").parent for entry in self._ledger}
+        orphans = [self._relative(path) for path in files if path.parent not in told]
+        return unclaimed(suites, orphans, _PRUNE)
+
+    def _all_claims(self) -> set[Path]:
+        """Claims of every suite in the suites folder, and of those that baselines lead back to."""
+        claimed: set[Path] = set()
+        for path in sorted(self._options.suites.rglob("*.toml")):
+            if path.name not in NOT_SUITES:
+                claimed |= self._claims(collection.load(self._run, path))
+        return claimed | self._claims_elsewhere(claimed)
 
     def _prune(self) -> Finding:
         """Remove every baseline that no suite claims, in the suites folder or elsewhere."""
-        claimed: set[Path] = set()
         nodeid = f"{self._relative(self._options.suites)}::(suite)::pruned"
         try:
-            for path in sorted(self._options.suites.rglob("*.toml")):
-                if path.name not in NOT_SUITES:
-                    claimed |= self._claims(collection.load(self._run, path))
-            claimed |= self._claims_elsewhere(claimed)
-            removed = self._run.store.prune(claimed)
+            removed = self._run.store.prune(self._all_claims())
         except IsotestError as error:
             return Finding(nodeid, str(error))
         self._notes.extend(f"removed {self._relative(path)}" for path in removed)
@@ -210,8 +232,8 @@ class Controller:
         return Path(os.path.relpath(path, self._run.rootpath)).as_posix()
 
 
-def _require_full_run(config: pytest.Config, suites: Path) -> None:
-    """Pruning after a partial run would remove what the other part claims."""
+def _why_partial(config: pytest.Config, suites: Path) -> str | None:
+    """Why this is not a run of everything in the suites folder; ``None`` if it is."""
     option = config.option
     filters = {
         "-k": option.keyword,
@@ -221,10 +243,7 @@ def _require_full_run(config: pytest.Config, suites: Path) -> None:
         "--isotest-model": config.getoption("isotest_model"),
     }
     given = [name for name, value in filters.items() if value]
+    if given:
+        return ", ".join(given)
     whole = [Path(config.invocation_params.dir, argument) for argument in config.args] == [suites]
-    if given or not whole:
-        reason = ", ".join(given) if given else "only some suites were named"
-        raise pytest.UsageError(
-            "--isotest-prune removes what no entry claims, so it needs a full, unfiltered run of "
-            f"{suites} ({reason}): run 'pytest --isotest --isotest-prune'"
-        )
+    return None if whole else "only some suites were named"

@@ -211,3 +211,18 @@ def test_nothing_is_pruned_while_a_suite_cannot_be_read(project: Project) -> Non
         ["FAILED suites::(suite)::pruned - suites/broken.toml:1: no valid*"]
     )
     assert stray.exists()
+
+
+def test_a_baseline_whose_suite_is_gone_is_red_on_a_full_run(project: Project) -> None:
+    project.suite(net())
+    gone = project.suite(net(), name="gone")
+    project.record()
+    gone.unlink()
+    result = project.run()
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(
+        ["*1 baseline file(s) that no gated entry claims*", "*baselines/gone/net.json*"]
+    )
+    assert project.run("suites/tiny.toml").ret == 0
+    assert project.run("--isotest-prune").ret == 0
+    assert project.run().ret == 0
