@@ -155,7 +155,7 @@ class Controller:
         """Claims of every suite in the suites folder, and of those that baselines lead back to."""
         claimed: set[Path] = set()
         for path in sorted(self._options.suites.rglob("*.toml")):
-            if path.name not in NOT_SUITES:
+            if path.is_file() and path.name not in NOT_SUITES:
                 claimed |= self._claims(collection.load(self._run, path))
         return claimed | self._claims_elsewhere(claimed)
 
