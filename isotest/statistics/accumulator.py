@@ -90,5 +90,7 @@ def totals(values: NDArray[np.float64]) -> NDArray[np.float64]:
     >>> totals(np.array([1.0, 2.0, 4.0])).tolist()
     [7.0, 6.0, 5.0, 3.0]
     """
-    total = values.sum()
-    return np.append(total, total - values)
+    before = np.cumsum(np.append(0, values))
+    after = np.cumsum(np.append(0, values[::-1]))[::-1]
+    # Added up from both sides: a difference loses the digits of what one large value leaves.
+    return np.append(values.sum(), before[:-1] + after[1:])

@@ -12,8 +12,6 @@ from isotest.errors import NonFiniteError
 from isotest.statistics.blocks import block_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from numpy.typing import NDArray
     from torch import Tensor
 
@@ -36,7 +34,7 @@ class Batch:
         valid: (B, L); false where a position is masked.
         units: (B,) number of the independent unit of each sequence.
         blocks: (B,) block of each sequence.
-        wide: the rows are too long to be copied as a whole; then L = 1.
+        wide: the rows are too long to be worked on as a whole; then L = 1.
     """
 
     def __init__(
@@ -118,17 +116,12 @@ class Batch:
         factors = torch.from_numpy(weights).to(self.rows.device)
         return torch.bmm(factors[:, None, :], self.rows)[:, 0]
 
-    def magnitudes(self) -> Iterator[NDArray[np.floating]]:
-        """|x| of all valid entries, one flat array a sequence, in float32 or float64.
-
-        An array is only good until the next one is asked for: all share one piece of memory.
-        """
-        if not len(self._host):
-            return
-        scratch = np.empty(self._host[0].size, self._host.dtype)
-        for raw, valid in zip(self._host, self.valid, strict=True):
-            entries = (raw if self.everything_valid else raw[valid]).reshape(-1)
-            yield np.abs(entries, out=scratch[: entries.size])
+    def entries(self, sequence: int) -> NDArray[np.floating]:
+        """All valid entries of a sequence, flat, in float32 or float64; not to be written to."""
+        rows: NDArray[np.floating] = self._host[sequence]
+        if not self.everything_valid:
+            rows = rows[self.valid[sequence]]
+        return rows.reshape(-1)
 
     def words(self) -> NDArray[np.int64]:
         """(valid rows, W) the bits of each valid row as 64-bit words, row after row."""

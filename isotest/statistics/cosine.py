@@ -28,11 +28,12 @@ from isotest.statistics.accumulator import (
     undefined,
 )
 from isotest.statistics.blocks import BLOCKS, block_of
+from isotest.statistics.dimensions import Tops, contributions
 from isotest.statistics.layer import value_of
 from isotest.statistics.sums import VectorSums
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from numpy.typing import NDArray
     from torch import Tensor
@@ -67,17 +68,6 @@ def within_sequences(own: Array, count: Array, ordered_pairs: Array) -> Array:
     return divide(own - count, ordered_pairs)
 
 
-def largest_share(top: Array, bottom: Array, total: Array) -> Array:
-    """Largest share of one dimension in a total: max_k a_k / Σ a_k.
-
-    Args:
-        top: max_k a_k.
-        bottom: min_k a_k, which is the largest contribution to a negative total.
-        total: Σ a_k.
-    """
-    return divide(np.where(total >= 0, top, bottom), total)
-
-
 @dataclass(frozen=True)
 class _Geometry:
     """Squared lengths of sums of unit vectors, (1 + G,): overall, then without each block.
@@ -85,13 +75,12 @@ class _Geometry:
     Attributes:
         total: ‖T‖².
         own: Σ_g ‖U_g‖².
-        top, bottom: largest and smallest of T_k² − Σ_g U_{g,k}² over the dimensions k.
+        top: largest of T_k² − Σ_g U_{g,k}² over the dimensions k.
     """
 
     total: Array
     own: Array
     top: Array
-    bottom: Array
 
 
 class Cosines:
@@ -168,7 +157,8 @@ class Cosines:
             pairs = self._pairs(blocks)
             between = self._between(geometry, counts, pairs)
             result["anisotropy"] = between
-            result["dimension_share"] = _dimension_share(geometry, between)
+            if "dimension_share" in self.metrics:
+                result["dimension_share"] = self._dimension_share(geometry, between, blocks)
         if "anisotropy_all" in self.metrics:
             result["anisotropy_all"] = _all_pairs(geometry, counts)
         if "intra_similarity" in self.metrics:
@@ -203,44 +193,83 @@ class Cosines:
         return evaluated(within_sequences(totals(own), totals(count), totals(pairs)))
 
     def _geometry(self, blocks: NDArray[np.int64]) -> _Geometry:
-        rows = np.searchsorted(blocks, block_of(np.array(self._sums.keys, dtype=np.int64)))
-        # With one key to a block its sum is the block's, and only the results need sorting.
-        single = len(rows) == len(blocks)
-        order = np.argsort(rows) if single else np.arange(len(blocks))
+        order = self._order(blocks)
         total = 0.0
         cross, square, own = (np.zeros(len(blocks)) for _ in range(3))
-        top, bottom = np.full(1 + len(blocks), -np.inf), np.full(1 + len(blocks), np.inf)
-        for start, stop in self._sums.slices():
-            sums, squares = self._slice(start, stop)
-            if not single:
-                sums, squares = (_by_block(part, rows, len(blocks)) for part in (sums, squares))
+        top = Tops(len(blocks))
+        for sums, squares, single in self._parts(blocks):
             overall, overall_squares = sums.sum(dim=0), squares.sum(dim=0)
-            total += float(overall.square().sum())
+            total += float(overall.dot(overall))
             cross += (sums @ overall).cpu().numpy()
-            square += torch.linalg.vector_norm(sums, dim=1).square().cpu().numpy()
-            own += squares.sum(dim=1).cpu().numpy()
+            lengths = squares.sum(dim=1).cpu().numpy()
+            own += lengths
+            square += lengths if single else sums.square().sum(dim=1).cpu().numpy()
             if "dimension_share" in self.metrics:
-                everything = overall.square() - overall_squares
-                without = torch.sub(overall, sums).square_().sub_(overall_squares).add_(squares)
-                for contributions, at in ((everything[None], slice(1)), (without, slice(1, None))):
-                    low, high = (part.cpu().numpy() for part in _extremes(contributions))
-                    top[at] = np.maximum(top[at], high)
-                    bottom[at] = np.minimum(bottom[at], low)
+                top.update(sums, squares, overall, overall_squares)
         without_block = total - 2 * cross + square  # ‖T − U_b‖²
-        sorted_too = np.append(0, 1 + order)
         return _Geometry(
             np.append(total, without_block[order]),
             totals(own[order]),
-            top[sorted_too],
-            bottom[sorted_too],
+            top.values[np.append(0, 1 + order)],
         )
 
-    def _slice(self, start: int, stop: int) -> tuple[Tensor, Tensor]:
+    def _order(self, blocks: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Where in the rows of ``_parts`` each block stands."""
+        rows = self._rows(blocks)
+        return np.argsort(rows) if len(rows) == len(blocks) else np.arange(len(blocks))
+
+    def _rows(self, blocks: NDArray[np.int64]) -> NDArray[np.int64]:
+        return np.searchsorted(blocks, block_of(np.array(self._sums.keys, dtype=np.int64)))
+
+    def _parts(self, blocks: NDArray[np.int64]) -> Iterator[tuple[Tensor, Tensor, bool]]:
+        """At some dimensions at a time, (G, dimensions) U_b and Σ_g U_g² over the units of b.
+
+        Third, whether each block is one unit, so that the squares are those of the sums.
+        """
+        rows = self._rows(blocks)
+        # With one key to a block its sum is the block's, and only the results need sorting.
+        one_key = len(rows) == len(blocks)
+        one_unit = one_key and (self.grouped or self._sums.lone)
+        for sums, squares in self._by_key():
+            if not one_key:
+                sums, squares = (_by_block(part, rows, len(blocks)) for part in (sums, squares))
+            yield sums, squares, one_unit
+
+    def _dimension_share(
+        self, geometry: _Geometry, anisotropy: Evaluated, blocks: NDArray[np.int64]
+    ) -> Evaluated:
+        if anisotropy.value is None:
+            return anisotropy
+        if abs(anisotropy.value) < ISOTROPIC:
+            return undefined(
+                f"|anisotropy| is below {ISOTROPIC}: there is nothing to share out", vacuous=True
+            )
+        total = geometry.total - geometry.own
+        largest = geometry.top
+        if (total < 0).any():  # of a negative total the smallest contributes most
+            bottom = np.full(1 + len(blocks), np.inf)
+            for sums, squares, _ in self._parts(blocks):
+                overall, overall_squares = sums.sum(dim=0), squares.sum(dim=0)
+                every = contributions(sums, squares, overall, overall_squares)
+                np.minimum(bottom, every.amin(dim=1).cpu().numpy(), out=bottom)
+            order = np.append(0, 1 + self._order(blocks))
+            largest = np.where(total >= 0, largest, bottom[order])
+        shares = divide(largest, total)
+        # Without any pair the total is zero but for rounding, which is nothing to divide by.
+        shares[1:][np.isnan(anisotropy.without)] = np.nan
+        return evaluated(shares)
+
+    def _by_key(self) -> Iterator[tuple[Tensor, Tensor]]:
         """(keys, dimensions) U of each key and Σ U_g² over its units, at some dimensions."""
-        sums = self._sums.part(start, stop)
-        if self.grouped or self._sums.lone:
-            return sums, sums.square()
-        return sums, self._squares.part(start, stop)
+        if not self.grouped and not self._sums.lone:
+            yield from zip(self._sums.parts(), self._squares.parts(), strict=True)
+            return
+        memory: Tensor | None = None
+        for sums in self._sums.parts():
+            if memory is None:
+                memory = sums.new_empty(sums.shape)
+            squares = memory[:, : sums.shape[1]]
+            yield sums, torch.mul(sums, sums, out=squares)
 
 
 def _by_block(parts: Tensor, rows: NDArray[np.int64], blocks: int) -> Tensor:
@@ -248,27 +277,10 @@ def _by_block(parts: Tensor, rows: NDArray[np.int64], blocks: int) -> Tensor:
     return parts.new_zeros(blocks, parts.shape[1]).index_add_(0, index, parts)
 
 
-def _extremes(values: Tensor) -> tuple[Tensor, Tensor]:
-    return values.amin(dim=1), values.amax(dim=1)
-
-
 def _all_pairs(geometry: _Geometry, counts: Array) -> Evaluated:
     if counts.sum() < 2:
         return undefined("there is one representation with a direction, and no pair")
     return evaluated(over_all_pairs(geometry.total, totals(counts)))
-
-
-def _dimension_share(geometry: _Geometry, anisotropy: Evaluated) -> Evaluated:
-    if anisotropy.value is None:
-        return anisotropy
-    if abs(anisotropy.value) < ISOTROPIC:
-        return undefined(
-            f"|anisotropy| is below {ISOTROPIC}: there is nothing to share out", vacuous=True
-        )
-    shares = largest_share(geometry.top, geometry.bottom, geometry.total - geometry.own)
-    # Without any pair the total is zero but for rounding, which is nothing to divide by.
-    shares[1:][np.isnan(anisotropy.without)] = np.nan
-    return evaluated(shares)
 
 
 def anisotropy(x: Tensor, units: Tensor | None = None, mask: Tensor | None = None) -> float:

@@ -30,7 +30,8 @@ CAPACITY = 1 << 15
 """Distinct representations up to which the count is exact (but for chance collisions of hashes)."""
 
 _PENDING = 1 << 13
-_SLICE = 1 << 15
+_SLICE = 1 << 14
+_POWER = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Duplicates:
@@ -109,15 +110,19 @@ def hashes(words: NDArray[np.int64]) -> Hashes:
     of about 2^-32 for rows that differ in sign bits only, and far less for any others.
     """
     count, width = words.shape
-    factors = _factors(width)
+    factors = _factors(min(width, _SLICE))
     total = np.zeros(count, np.uint64)
     step = max(1, _SLICE // max(1, min(width, _SLICE)))
+    memory = np.empty((min(step, count), len(factors)), np.uint64)
     for row in range(0, count, step):
         for column in range(0, width, _SLICE):
             part = words[row : row + step, column : column + _SLICE].view(np.uint64)
-            mixed = part >> np.uint64(32)
+            mixed = memory[: part.shape[0], : part.shape[1]]
+            np.right_shift(part, np.uint64(32), out=mixed)
             mixed ^= part
-            mixed *= factors[column : column + _SLICE]
+            mixed *= factors[: part.shape[1]]
+            # Every slice has the same factors; where it stands, counts by powers of this one.
+            total[row : row + step] *= _POWER
             total[row : row + step] += mixed.sum(axis=1, dtype=np.uint64)
     return _finished(total)
 

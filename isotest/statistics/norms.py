@@ -34,6 +34,10 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 
+CANCELS = 1e-3
+"""Below this share of its terms, ‖S‖² − 2 S·S_b + ‖S_b‖² has lost more digits than it may."""
+
+
 def pooled(counts: Array, means: Array, spreads: Array) -> tuple[float, float]:
     """Mean and Σ(x − mean)² of several groups together (Chan, Golub and LeVeque 1983).
 
@@ -135,15 +139,25 @@ class Norms:
     def _squared_totals(self, blocks: NDArray[np.int64]) -> Array:
         """(1 + G,) ‖S‖² of the vector sum S, then ‖S − S_b‖² for each block."""
         order = np.argsort(np.searchsorted(blocks, block_of(np.array(self._sums.keys))))
-        squares = np.zeros(1 + len(blocks))
-        for start, stop in self._sums.slices():
-            sums = self._sums.part(start, stop)
-            total = sums.sum(dim=0)
-            squares[0] += float(total.square().sum())
-            squares[1:] += (
-                torch.linalg.vector_norm(total - sums, dim=1).square().cpu().numpy()[order]
-            )
-        return squares
+        total = 0.0
+        cross, own = np.zeros(len(blocks)), np.zeros(len(blocks))
+        for sums in self._sums.parts():
+            overall = sums.sum(dim=0)
+            total += float(overall.dot(overall))
+            cross += (sums @ overall).cpu().numpy()
+            own += torch.linalg.vector_norm(sums, dim=1).square().cpu().numpy()
+        without = total - 2 * cross + own
+        if (without < CANCELS * (total + own)).any():
+            without = self._direct_totals(len(blocks))
+        return np.append(total, without[order])
+
+    def _direct_totals(self, blocks: int) -> Array:
+        """‖S − S_b‖² from differences, which keep their digits where a block is nearly all of S."""
+        without = np.zeros(blocks)
+        for sums in self._sums.parts():
+            rest = sums.sum(dim=0) - sums
+            without += torch.linalg.vector_norm(rest, dim=1).square().cpu().numpy()
+        return without
 
     def _add_lengths(self, lengths: Array, batch: Batch) -> None:
         counts = batch.counts.astype(np.float64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
@@ -15,8 +15,19 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
 
-SLICE = 1 << 16
-"""Entries of the table that are worked on at a time: half of a common L2 cache."""
+SLICE = 1 << 19
+"""Entries of the table that are worked on at a time: 4 MiB, which stay in a shared cache."""
+
+NARROWEST = 1 << 13
+"""Dimensions worked on at a time at least, so that the work outweighs the calls."""
+
+
+class _Held(NamedTuple):
+    """Vectors (B, D) in storage precision, and for each its weight and its row of the table."""
+
+    vectors: Tensor
+    weights: list[float]
+    rows: list[int]
 
 
 class VectorSums:
@@ -33,12 +44,12 @@ class VectorSums:
         self.squared = squared
         self._row_of: dict[int, int] = {}
         self._table: Tensor | None = None
-        self._held: list[tuple[Tensor, Tensor, Tensor]] = []
+        self._held: list[_Held] = []
         self._vectors = 0
 
     @property
     def keys(self) -> list[int]:
-        """The keys, in the order of the rows that ``slices`` yields."""
+        """The keys, in the order of the rows of ``parts``."""
         return list(self._row_of)
 
     @property
@@ -49,18 +60,15 @@ class VectorSums:
     def add(self, vectors: Tensor, keys: NDArray[np.int64]) -> None:
         """Add ``vectors`` (B, D) float64 to the sums of ``keys`` (B,)."""
         self._vectors += len(vectors)
-        rows = self._rows(keys.tolist(), vectors.device)
+        rows = torch.tensor(self._rows(keys.tolist()), dtype=torch.int64, device=vectors.device)
         terms = vectors.square() if self.squared else vectors
         self._grown(terms.shape[1], terms.device).index_add_(0, rows, terms)
 
     def hold(self, vectors: Tensor, weights: NDArray[np.float64], keys: NDArray[np.int64]) -> None:
         """Add ``weights`` (B,) × ``vectors`` (B, D), which must not change from now on."""
         self._vectors += len(vectors)
-        rows = self._rows(keys.tolist(), vectors.device)
-        factors = torch.from_numpy(weights).to(vectors.device)
-        self._held.append((vectors, factors, rows))
-        if sum(len(held) for held, _, _ in self._held) > BLOCKS:
-            self._fold()
+        self._held.append(_Held(vectors, weights.tolist(), self._rows(keys.tolist())))
+        self._fold_if_many()
 
     def scaled(self, factor: float) -> VectorSums:
         """The same sums times ``factor``."""
@@ -71,61 +79,54 @@ class VectorSums:
         scaled._vectors = self._vectors
         power = factor**2 if self.squared else factor
         scaled._table = None if self._table is None else self._table * power
-        scaled._held = [(vectors, weights * factor, rows) for vectors, weights, rows in self._held]
+        scaled._held = [
+            held._replace(weights=[weight * factor for weight in held.weights])
+            for held in self._held
+        ]
         return scaled
 
     def merge(self, other: VectorSums) -> None:
         """Add the sums of ``other``, which is left as it was."""
         self._vectors += other._vectors
-        renumber = self._rows(other._row_of, torch.device("cpu"))
+        renumber = self._rows(other._row_of)
         if other._table is not None:
             filled = min(len(other._table), len(renumber))
             table = self._grown(other._table.shape[1], other._table.device)
-            table.index_add_(
-                0, renumber[:filled].to(table.device), other._table[:filled].to(table.device)
-            )
-        for vectors, weights, rows in other._held:
-            self._held.append((vectors, weights, renumber.to(rows.device)[rows]))
-        if sum(len(held) for held, _, _ in self._held) > BLOCKS:
-            self._fold()
+            index = torch.tensor(renumber[:filled], device=table.device)
+            table.index_add_(0, index, other._table[:filled].to(table.device))
+        for held in other._held:
+            self._held.append(held._replace(rows=[renumber[row] for row in held.rows]))
+        self._fold_if_many()
 
-    def slices(self) -> Iterator[tuple[int, int]]:
-        """Ranges of dimensions that together cover the width."""
-        width = self._width
-        step = max(1, SLICE // max(1, len(self._row_of)))
-        for start in range(0, width, step):
-            yield start, min(width, start + step)
+    def parts(self) -> Iterator[Tensor]:
+        """(keys, dimensions) float64: the sums, at some dimensions at a time, which cover all.
 
-    def part(self, start: int, stop: int) -> Tensor:
-        """(keys, stop − start) float64: the sums at some dimensions."""
-        keys = len(self._row_of)
+        Each is only good until the next one is asked for: all share one piece of memory.
+        """
+        keys, width, device = len(self._row_of), self._width, self._device
+        step = _step(keys, device)
         if self._table is not None and not self._held:
-            return self._table[:keys, start:stop]
-        device = self._held[0][0].device if self._held else torch.device("cpu")
-        if self._table is None and self.lone and not self.squared:
-            single = torch.empty(keys, stop - start, dtype=torch.float64, device=device)
-            for vectors, weights, rows in self._held:
-                terms = vectors[:, start:stop].to(torch.float64, copy=True)
-                single.index_copy_(0, rows, terms.mul_(weights[:, None]))
-            return single
-        total = torch.zeros(keys, stop - start, dtype=torch.float64, device=device)
-        if self._table is not None:
-            filled = min(keys, len(self._table))
-            total[:filled] += self._table[:filled, start:stop].to(device)
-        for vectors, weights, rows in self._held:
-            terms = vectors[:, start:stop].to(torch.float64, copy=True).mul_(weights[:, None])
-            total.index_add_(0, rows, terms.square_() if self.squared else terms)
-        return total
+            for start in range(0, width, step):
+                yield self._table[:keys, start : start + step]
+            return
+        sums = torch.empty(keys, min(step, width), dtype=torch.float64, device=device)
+        for start in range(0, width, step):
+            part = sums[:, : min(step, width - start)]
+            filled = 0
+            if self._table is not None:
+                filled = min(keys, len(self._table))
+                part[:filled] = self._table[:filled, start : start + step]
+            self._add_held(part, start, filled)
+            yield part
 
     @property
     def _width(self) -> int:
         if self._table is not None:
             return self._table.shape[1]
-        return self._held[0][0].shape[1] if self._held else 0
+        return self._held[0].vectors.shape[1] if self._held else 0
 
-    def _rows(self, keys: Iterable[int], device: torch.device) -> Tensor:
-        rows = [self._row_of.setdefault(key, len(self._row_of)) for key in keys]
-        return torch.tensor(rows, dtype=torch.int64, device=device)
+    def _rows(self, keys: Iterable[int]) -> list[int]:
+        return [self._row_of.setdefault(key, len(self._row_of)) for key in keys]
 
     def _grown(self, width: int, device: torch.device) -> Tensor:
         needed = len(self._row_of)
@@ -139,11 +140,48 @@ class VectorSums:
             self._table = table
         return self._table
 
+    @property
+    def _device(self) -> torch.device:
+        if self._held:
+            return self._held[0].vectors.device
+        return torch.device("cpu") if self._table is None else self._table.device
+
+    def _fold_if_many(self) -> None:
+        if sum(len(held.vectors) for held in self._held) > BLOCKS:
+            self._fold()
+
     def _fold(self) -> None:
-        held, self._held = self._held, []
-        table = self._grown(held[0][0].shape[1], held[0][0].device)
-        for start, stop in self.slices():
-            for vectors, weights, rows in held:
-                part = vectors[:, start:stop].to(torch.float64, copy=True)
-                terms = part.mul_(weights[:, None])
-                table[:, start:stop].index_add_(0, rows, terms.square_() if self.squared else terms)
+        width, device = self._width, self._device
+        table = self._grown(width, device)
+        step = _step(len(table), device)
+        for start in range(0, width, step):
+            self._add_held(table[:, start : start + step], start, len(table))
+        self._held = []
+
+    def _add_held(self, sums: Tensor, start: int, filled: int) -> None:
+        """Add what is held at the dimensions from ``start`` on to ``sums`` (keys, dimensions).
+
+        What stands in the rows from ``filled`` on is overwritten.
+        """
+        most = max(len(held.vectors) for held in self._held)
+        stop = start + sums.shape[1]
+        memory = sums.new_empty(most, sums.shape[1])
+        into = sums.unbind()
+        begun = set(range(filled))
+        for held in self._held:
+            terms = memory[: len(held.vectors)].copy_(held.vectors[:, start:stop])
+            if self.squared:
+                terms.square_()
+            # Row by row: one pass each, where scaling first and adding then would be two.
+            for term, weight, row in zip(terms.unbind(), held.weights, held.rows, strict=True):
+                factor = weight**2 if self.squared else weight
+                if row in begun:
+                    into[row].add_(term, alpha=factor)
+                else:
+                    begun.add(row)
+                    torch.mul(term, factor, out=into[row])
+
+
+def _step(keys: int, device: torch.device) -> int:
+    entries = SLICE if device.type == "cpu" else SLICE << 6
+    return max(NARROWEST, -(-entries // max(1, keys)))
