@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from isotest.measurement import Progress
 
-_FORMAT = "isotest: {desc}: {n}/{total} samples, {rate_fmt}, {remaining} left"
+_FORMAT = "isotest: {desc}: {n}/{total} samples,{rate_noinv_fmt}, {remaining} left"
 
 
 class _Lines:
@@ -28,11 +28,13 @@ class _Lines:
         self._reporter = reporter
         self._capture = capture
         self._redraw = redraw
+        self._last = ""
 
     def write(self, text: str) -> None:
         shown = text if self._redraw else text.strip() and f"\n{text.strip()}"
-        if not shown:
-            return
+        if not shown or (not self._redraw and shown == self._last):
+            return  # tqdm says its last state once more when it closes
+        self._last = shown
         # While a test runs, the file that the reporter writes to is captured as well.
         past = self._capture.global_and_fixture_disabled() if self._capture else nullcontext()
         with past:

@@ -39,6 +39,11 @@ def net():
 """
 
 
+def heeds_interrupts() -> None:
+    """What was started in the background of a shell ignores Ctrl-C, and so do its children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL])
 def test_an_update_that_is_ended_leaves_every_old_baseline_whole(
     project: Project, sent: signal.Signals
@@ -49,7 +54,9 @@ def test_an_update_that_is_ended_leaves_every_old_baseline_whole(
     before = project.baselines()
     project.write("other.py", SLOW)
     command = project.command("--isotest", "--isotest-update=all")
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, preexec_fn=heeds_interrupts
+    ) as process:
         deadline = time.monotonic() + 100
         while not (project.path / "measuring").exists() and time.monotonic() < deadline:
             assert process.poll() is None
