@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 
-def centred(rows: Tensor, valid: Tensor) -> Tensor:
+def centred(rows: Tensor, valid: Tensor, out: Tensor) -> Tensor:
     """(B, L, D) X − 1x̄ᵀ of each sequence, zero where masked.
 
     The first valid row is subtracted before the mean is taken, so that a common offset, however
@@ -45,11 +45,12 @@ def centred(rows: Tensor, valid: Tensor) -> Tensor:
     Args:
         rows: (B, L, D) float64, zero where masked.
         valid: (B, L) bool.
+        out: (B, L, D) float64, overwritten and returned.
     """
     everything = bool(valid.all())
     sequences = torch.arange(len(rows), device=rows.device)
     first = rows[sequences, valid.to(torch.uint8).argmax(dim=1)]
-    residual = rows - first[:, None, :]
+    residual = torch.sub(rows, first[:, None, :], out=out)
     if not everything:
         residual *= valid[:, :, None]
     count = valid.sum(dim=1).clamp(min=1).to(rows.dtype)
@@ -65,15 +66,15 @@ def frobenius(matrices: Tensor) -> Tensor:
     return norms
 
 
-def composite(matrices: Tensor) -> Tensor:
-    """(B,) √(‖·‖₁ ‖·‖_∞) of each matrix (B, L, D)."""
-    magnitudes = matrices.abs()
+def composite(matrices: Tensor, out: Tensor) -> Tensor:
+    """(B,) √(‖·‖₁ ‖·‖_∞) of each matrix (B, L, D); ``out``, as large, is overwritten."""
+    magnitudes = torch.abs(matrices, out=out)
     columns = magnitudes.sum(dim=1).amax(dim=1)
     rows = magnitudes.sum(dim=2).amax(dim=1)
     return columns.sqrt() * rows.sqrt()
 
 
-_NORMS = {"rank_residual": frobenius, "rank_residual_composite": composite}
+FROBENIUS, COMPOSITE = "rank_residual", "rank_residual_composite"
 
 
 class RankResidual:
@@ -89,6 +90,8 @@ class RankResidual:
         self._counts = np.zeros(BLOCKS)
         self._sums = {name: np.zeros(BLOCKS) for name in sorted(self.metrics)}
         self._zeros = 0
+        # Kept from batch to batch: fresh memory of this size costs more than the arithmetic.
+        self._scratch: Tensor | None = None
 
     def update(self, batch: Batch) -> None:
         """Add the residual of each sequence."""
@@ -98,13 +101,23 @@ class RankResidual:
         if not usable.any():
             return
         rows = _common_scale(batch)
-        residual = centred(rows, batch.valid_tensor)
+        if self._scratch is None or self._scratch.shape != rows.shape:
+            with torch.inference_mode(False):  # so that it can be written in any mode
+                self._scratch = torch.empty_like(rows)
+        residual = centred(rows, batch.valid_tensor, out=self._scratch)
         blocks = batch.blocks[usable]
         self._counts += per_block(blocks, np.ones(len(blocks)))
-        for name, sums in self._sums.items():
-            norm = _NORMS[name]
-            relative = (norm(residual) / norm(rows)).cpu().numpy()
-            sums += per_block(blocks, relative[usable])
+        if FROBENIUS in self._sums:
+            self._add(FROBENIUS, frobenius(residual) / frobenius(rows), blocks, usable)
+        if COMPOSITE in self._sums:
+            # The residual is of no use any more, so its memory serves for the magnitudes.
+            of_residual = composite(residual, out=residual)
+            self._add(COMPOSITE, of_residual / composite(rows, out=residual), blocks, usable)
+
+    def _add(
+        self, name: str, relative: Tensor, blocks: NDArray[np.int64], usable: NDArray[np.bool_]
+    ) -> None:
+        self._sums[name] += per_block(blocks, relative.cpu().numpy()[usable])
 
     def merge(self, other: Self) -> None:
         """Add everything ``other`` has seen."""
