@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
@@ -85,12 +84,3 @@ def test_swapped_tensors_and_views_are_seen() -> None:
     assert digest(a, b) != digest(b, a)
     assert digest(a.t(), b) == digest(a.t().contiguous(), b)
     assert digest(torch.tensor(1.0), b) == digest(torch.tensor(1.0), b)
-
-
-def test_a_base_sized_model_is_digested_fast() -> None:
-    module = load_model("init:vit").module
-    started = time.perf_counter()
-    weights_fingerprint(module)
-    architecture(module)
-    # 343 MB; sha256 does 0.4 GB/s in software and 1.5 GB/s where the processor helps.
-    assert time.perf_counter() - started < 5
