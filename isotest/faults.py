@@ -135,7 +135,8 @@ def not_a_number(loaded: LoadedModel, layer: ObservedLayer | None = None) -> Non
 
     def rewrite(x: Tensor, layer: ObservedLayer) -> Tensor:
         x = x.clone()
-        x.flatten()[-1] = float("nan")
+        # By index: flattening copies where the memory of x is not in the order of its axes.
+        x[(-1,) * x.dim()] = float("nan")
         return x
 
     rewrite_layer(loaded, layer or middle_block(loaded), rewrite)
