@@ -188,7 +188,9 @@ class Controller:
         """The report files; that one cannot be written is a finding as well."""
         from isotest.report.files import write_json, write_markdown
 
-        findings = []
+        findings: list[Finding] = []
+        if self._options.json is None and self._options.summary is None:
+            return findings
         entries = [summarise(entry) for entry in self._ledger]
         for path, write in (
             (self._options.json, write_json),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
-from isotest.gate.multiplicity import holm
+from isotest.gate import multiplicity
 from isotest.report.entry import Finding
 
 if TYPE_CHECKING:
@@ -53,18 +53,15 @@ def family_wise(suite_path: str, entries: Sequence[EntryRecord]) -> Finding | No
     }
     if not p_values:
         return None
-    adjusted = dict(zip(p_values, holm(list(p_values.values())), strict=True))
-    beyond = {name: p for name, p in adjusted.items() if p < FAMILY_ALPHA}
-    if not beyond:
+    family = multiplicity.family_wise(p_values, FAMILY_ALPHA)
+    if not family.rejected:
         return Finding(nodeid, None)
-    lines = "".join(
-        f"\n  {name}: p = {p:.2g}" for name, p in sorted(beyond.items(), key=lambda kv: kv[1])
-    )
+    lines = "".join(f"\n  {name}: p = {family.adjusted[name]:.2g}" for name in family.rejected)
     return Finding(
         nodeid,
-        f"{suite_path}: {len(beyond)} of {len(p_values)} regression checks lie beyond their margin "
-        f"even after correction over the whole suite (Holm, {FAMILY_ALPHA:.0%}), so this is not "
-        f"the chance of many comparisons:{lines}",
+        f"{suite_path}: {len(family.rejected)} of {len(p_values)} regression checks lie beyond "
+        f"their margin even after correction over the whole suite (Holm, {FAMILY_ALPHA:.0%}), so "
+        f"this is not the chance of many comparisons:{lines}",
     )
 
 
