@@ -54,7 +54,7 @@ def main() -> None:
             # What a user's own loop would do: decode, preprocess, run.
             with torch.inference_mode():
                 for batch in batches(dataset, BATCH):
-                    loaded.module(**loaded.preprocess([sample.image for sample in batch]))  # noqa: B023
+                    loaded.module(**loaded.preprocess([sample.content for sample in batch]))  # noqa: B023
 
         def measured() -> None:
             measure_loaded(

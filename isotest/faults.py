@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
     from torch import Tensor
 
     from isotest.data.dataset import Dataset, Sample
@@ -155,11 +157,11 @@ class _PermutedPixels:
         from PIL import Image
 
         for sample in self._dataset:
-            pixels = np.asarray(sample.image)
+            pixels: NDArray[np.uint8] = np.asarray(sample.content)
             order = np.random.default_rng(0).permutation(pixels.shape[0] * pixels.shape[1])
             mixed = pixels.reshape(-1, pixels.shape[2])[order].reshape(pixels.shape)
             digest = hashlib.sha256(sample.digest + mixed.tobytes()).digest()
-            yield replace(sample, image=Image.fromarray(mixed), digest=digest)
+            yield replace(sample, content=Image.fromarray(mixed), digest=digest)
 
     def __len__(self) -> int:
         return len(self._dataset)

@@ -296,7 +296,7 @@ def _observed(
         )
         where = f"model {model!r}, batch {batch_number} ({origin})"
         try:
-            inputs = loaded.preprocess([sample.image for sample in batch])
+            inputs = loaded.preprocess([sample.content for sample in batch])
             parameter = next(loaded.module.parameters(), None)
             if parameter is not None:
                 inputs = {key: _to(value, parameter) for key, value in inputs.items()}

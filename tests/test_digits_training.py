@@ -113,6 +113,6 @@ def test_isotest_feeds_the_model_what_it_was_trained_on(script: Any) -> None:
 
     model = script.ViTForImageClassification.from_pretrained(SHIPPED)
     prepare = preprocess_of(model, "digits", folder=SHIPPED, brought=None, overrides=None)
-    images = [sample.image for sample in open_data("sample:digits?split=held-out")]
+    images = [sample.content for sample in open_data("sample:digits?split=held-out")]
     pixels, _ = script.digits("held-out")
     torch.testing.assert_close(prepare(images)["pixel_values"], pixels, rtol=0, atol=1e-6)

@@ -4,12 +4,31 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from PIL.Image import Image
+    from numpy import float32
+    from numpy.typing import NDArray
+
+Content = Any
+"""A PIL image, a text (``str``) or a :class:`Waveform`, by the modality."""
+
+
+@dataclass(frozen=True)
+class Waveform:
+    """Recorded sound.
+
+    Attributes:
+        samples: (n,) float32, one channel, full scale ±1.
+        rate: samples a second, as recorded.
+        transcript: what is said, where the source knows.
+    """
+
+    samples: NDArray[float32]
+    rate: int
+    transcript: str | None = None
 
 
 @dataclass(frozen=True)
@@ -21,14 +40,14 @@ class Sample:
         unit: number of its independent group, by first appearance in index order, from 0; samples
             without a group are their own unit.
         origin: where it came from (a file, a row), for error messages.
-        image: decoded, RGB, 8 bit.
-        digest: sha256 of the decoded content (mode, size, bytes) and of the group's name.
+        content: decoded: an image (RGB, 8 bit), a text, or a :class:`Waveform`, by the modality.
+        digest: sha256 of the decoded content and of the group's name.
     """
 
     index: int
     unit: int
     origin: str
-    image: Image
+    content: Content
     digest: bytes
 
 

@@ -70,7 +70,7 @@ def open_data(
         MissingError: it could be had but is not here.
 
     >>> data = open_data("sample:photographs", samples=3, seed=0)
-    >>> [(sample.index, sample.unit, sample.image.size) for sample in data]
+    >>> [(sample.index, sample.unit, sample.content.size) for sample in data]
     [(0, 0, (224, 224)), (1, 1, (224, 224)), (2, 2, (224, 224))]
     """
     if modality not in OPENERS:

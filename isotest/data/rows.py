@@ -1,4 +1,4 @@
-"""What a source's opener returns: images that can be read by position, or only in order."""
+"""What a source's opener returns: what can be read by position, or only in order."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from isotest.errors import SourceError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from PIL.Image import Image
+    from isotest.data.dataset import Content
 
 
 @dataclass(frozen=True)
 class Row:
-    """One image as its source stores it.
+    """One input as its source stores it.
 
     Attributes:
         origin: the file or row, for messages.
-        image: decoded, in any mode.
-        group: name of the thing it shares with other, dependent images; ``None``: independent.
+        content: decoded: an image in any mode, a text, or a waveform.
+        group: name of the thing it shares with other, dependent inputs; ``None``: independent.
     """
 
     origin: str
-    image: Image
+    content: Content
     group: str | None = None
 
 

@@ -43,7 +43,7 @@ def number(rows: Iterable[Row]) -> Iterator[Sample]:
             unit = units[row.group]
         else:
             unit = units[row.group] = next(new_unit)
-        image = to_rgb(row.image, row.origin)
+        image = to_rgb(row.content, row.origin)
         digest = content_digest(image, row.group)
         yield Sample(index, unit, row.origin, image, digest)
 

@@ -56,7 +56,7 @@ def _module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_images_of_a_function(function: str) -> None:
     data = open_data(f"python:my_images:{function}")
     for _ in range(2):
-        assert [grey_of(sample.image) for sample in data] == [0, 1, 2, 3, 4]
+        assert [grey_of(sample.content) for sample in data] == [0, 1, 2, 3, 4]
     assert not data.grouped
     assert len(open_data(f"python:my_images:{function}", samples=3)) == 3
 
@@ -116,7 +116,7 @@ def _distribution(tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", ["val", "my_data/val", "my_data/val/"])
 def test_folder_of_a_distribution(path: str) -> None:
     data = open_data(f"package:my-data/{path}")
-    assert [grey_of(sample.image) for sample in data] == [0, 1]
+    assert [grey_of(sample.content) for sample in data] == [0, 1]
     assert data.describe()["source"] == f"package:my-data/{path}"
 
 

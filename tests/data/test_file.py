@@ -25,7 +25,7 @@ def images(count: int) -> list[bytes]:
 
 def greys(source: str, base: Path, samples: int | None = None) -> list[int]:
     data = open_data(source, base=base, samples=samples or "all", seed=1)
-    return [grey_of(sample.image) for sample in data]
+    return [grey_of(sample.content) for sample in data]
 
 
 def test_parquet_of_bytes_over_several_row_groups(tmp_path: Path) -> None:
@@ -42,7 +42,7 @@ def test_parquet_as_datasets_writes_it(tmp_path: Path) -> None:
     rows = {"picture": [plain(grey) for grey in range(3)], "scene": ["x", "y", "x"]}
     datasets.Dataset.from_dict(rows, features=features).to_parquet(tmp_path / "a.parquet")
     data = open_data("file:a.parquet?image=picture&group=scene", base=tmp_path)
-    assert [(grey_of(sample.image), sample.unit) for sample in data] == [(0, 0), (1, 1), (2, 0)]
+    assert [(grey_of(sample.content), sample.unit) for sample in data] == [(0, 0), (1, 1), (2, 0)]
     assert data.grouped
 
 
@@ -91,7 +91,7 @@ def test_json_lines(tmp_path: Path) -> None:
     rows = [{"path": "c.png", "scene": "x"}, {"path": "a.png", "scene": None}]
     (tmp_path / "a.jsonl").write_text("\n".join(json.dumps(row) for row in rows) + "\n\n")
     data = open_data("file:a.jsonl?group=scene", base=tmp_path)
-    assert [grey_of(sample.image) for sample in data] == [2, 0]
+    assert [grey_of(sample.content) for sample in data] == [2, 0]
     assert data.describe()["source"] == "file:a.jsonl?group=scene"
 
 

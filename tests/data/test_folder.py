@@ -164,4 +164,4 @@ def test_description_holds_no_path_of_this_machine(tmp_path: Path) -> None:
 
 def test_pixels_arrive(tmp_path: Path) -> None:
     write_images(tmp_path, ["a.png", "b.png"])
-    assert [grey_of(sample.image) for sample in open_data("folder:.", base=tmp_path)] == [0, 1]
+    assert [grey_of(sample.content) for sample in open_data("folder:.", base=tmp_path)] == [0, 1]

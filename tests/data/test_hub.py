@@ -100,7 +100,7 @@ def test_without_a_copy_and_without_download_it_is_missing(cache: Path) -> None:
 def test_a_prepared_copy_needs_no_download(prepare: Callable[[str], None]) -> None:
     prepare("default")
     data = open_data("hub:mine/scenes?split=validation&group=scene", samples=8, seed=1)
-    greys = [grey_of(sample.image) for sample in data]
+    greys = [grey_of(sample.content) for sample in data]
     assert greys == sorted(greys)
     assert len(set(greys)) == 8
     units = {grey // 2: sample.unit for grey, sample in zip(greys, data, strict=True)}
@@ -156,12 +156,12 @@ def test_a_stream_is_shuffled_by_the_seed_and_repeats(remote: Callable[..., None
     remote()
     source = "hub:mine/scenes?split=validation&group=scene"
     data = open_data(source, samples=5, seed=1, download=True)
-    greys = [grey_of(sample.image) for sample in data]
-    assert greys == [grey_of(sample.image) for sample in data]
+    greys = [grey_of(sample.content) for sample in data]
+    assert greys == [grey_of(sample.content) for sample in data]
     assert len(set(greys)) == 5
     assert greys != sorted(greys)
     other = open_data(source, samples=5, seed=2, download=True)
-    assert greys != [grey_of(sample.image) for sample in other]
+    assert greys != [grey_of(sample.content) for sample in other]
     assert data.describe()["selection"] == "stream, shuffled in a buffer of 1000"
     assert data.grouped
 

@@ -33,11 +33,11 @@ def test_a_subset_is_drawn_by_the_seed_and_keeps_the_order(tmp_path: Path) -> No
     write_images(tmp_path, [f"{number:02d}.png" for number in range(20)])
     expected = np.sort(np.random.default_rng(3).permutation(20)[:6]).tolist()
     data = open_data("folder:.", base=tmp_path, samples=6, seed=3)
-    assert [grey_of(sample.image) for sample in data] == expected
+    assert [grey_of(sample.content) for sample in data] == expected
     assert [sample.index for sample in data] == list(range(6))
     assert data.describe()["selection"] == "subset"
     other = open_data("folder:.", base=tmp_path, samples=6, seed=4)
-    assert [grey_of(sample.image) for sample in other] != expected
+    assert [grey_of(sample.content) for sample in other] != expected
 
 
 def test_iterating_twice_yields_the_same() -> None:
@@ -137,4 +137,4 @@ def test_the_splits_of_the_digits_are_disjoint_and_complete() -> None:
 
 def test_a_digit_is_an_eight_by_eight_rgb_image() -> None:
     (sample,) = open_data("sample:digits?split=held-out", samples=1)
-    assert (sample.image.mode, sample.image.size) == ("RGB", (8, 8))
+    assert (sample.content.mode, sample.content.size) == ("RGB", (8, 8))

@@ -82,7 +82,7 @@ def measured(loaded: LoadedModel, data: Dataset) -> dict[str, float]:
 
 
 def inputs_of(loaded: LoadedModel, data: Dataset) -> Mapping[str, torch.Tensor]:
-    return loaded.preprocess([sample.image for sample in data])
+    return loaded.preprocess([sample.content for sample in data])
 
 
 @pytest.mark.parametrize(("suite", "spec"), ENTRIES)
