@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,8 @@ from PIL import Image
 
 from isotest.data.file import require_columns
 from isotest.data.rows import Row, Rows, Stream, group_name
-from isotest.errors import MissingError, SourceError
+from isotest.errors import MissingError, SourceError, one_line
+from isotest.hub import hub_fault, require_access
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -49,7 +51,8 @@ def open_hub(source: Source, *, base: Path, download: bool) -> Rows | Stream:
         pinned = f" at {source.revision}" if source.revision else ""
         raise MissingError(
             f"{where}: {source.location}{pinned} is not on this machine",
-            "add --isotest-download to stream it, or prepare a copy with datasets.load_dataset",
+            "add --isotest-download to stream it, which leaves no copy, or prepare one for later "
+            f"runs: {_preparation(source)}",
         )
     builder = _remote(source)
     split = _split(builder.as_streaming_dataset, source, builder.info.splits)
@@ -134,34 +137,49 @@ def _prepared(source: Source) -> Any:
     finally:
         datasets.config.HF_HUB_OFFLINE = online
     commit = Path(builder.cache_dir).name
-    if source.revision in (None, "main", commit):
+    if source.revision in (None, "main", commit) or _cached_commit(source) == commit:
         return builder
     return None
+
+
+def _cached_commit(source: Source) -> str | None:
+    """What a branch or tag was when its data set was prepared, as the hub's client remembers."""
+    from huggingface_hub import try_to_load_from_cache
+
+    card = try_to_load_from_cache(
+        source.location, "README.md", revision=source.revision, repo_type="dataset"
+    )
+    return Path(card).parent.name if isinstance(card, str) else None
+
+
+def _preparation(source: Source) -> str:
+    """The command that leaves a copy on this machine."""
+    config = source.options.get("config")
+    arguments = [repr(source.location)] + ([repr(config)] if config else [])
+    arguments += [f"revision={source.revision!r}"] if source.revision else []
+    call = f"datasets.load_dataset({', '.join(arguments)})"
+    return f"python -c {shlex.quote(f'import datasets; {call}')}"
 
 
 def _remote(source: Source) -> Any:
     import datasets
 
     where = f"data source {str(source)!r}"
+    require_access(source.location, source.revision, where)
     try:
         with _quiet():
             return datasets.load_dataset_builder(
                 source.location, source.options.get("config"), revision=source.revision
             )
-    except datasets.exceptions.DatasetNotFoundError as error:
-        raise MissingError(
-            f"{where}: {error}",
-            "correct the name; for gated or private data log in ('hf auth login' or HF_TOKEN)",
-        ) from error
     except (ValueError, RuntimeError, datasets.exceptions.DatasetsError) as error:
-        raise SourceError(f"{where}: {error}") from error
-    except OSError as error:
-        raise MissingError(
-            f"{where}: the hub cannot be reached ({error})", "check the network"
-        ) from error
+        raise SourceError(f"{where}: {one_line(error)}") from error
+    except Exception as error:  # also those of whatever the client connects with
+        raise hub_fault(error, where, "data set", source.location, source.revision) from error
 
 
 def _split(read: Any, source: Source, splits: Any) -> Any:
+    import pyarrow
+
     where = f"data source {str(source)!r}"
     listed = f"; its splits: {', '.join(splits)}" if splits else ""
     name = source.options.get("split")
@@ -169,10 +187,17 @@ def _split(read: Any, source: Source, splits: Any) -> Any:
         raise SourceError(f"{where}: expected '?split=NAME'{listed}")
     try:
         return read(split=name)
+    except pyarrow.ArrowInvalid as error:
+        raise SourceError(
+            f"{where}: its files are damaged, or arrive damaged ({error}); run again, and if that "
+            "does not help, ask its authors"
+        ) from error
     except ValueError as error:
         raise SourceError(f"{where}: no split {name!r}{listed or f'; {error}'}") from error
-    except OSError as error:
-        raise MissingError(f"{where}: cannot be read ({error})", "check the network") from error
+    except Exception as error:  # also those of whatever the client connects with
+        raise MissingError(
+            f"{where}: cannot be read ({one_line(error)})", "check the network and the disk"
+        ) from error
 
 
 def _row(values: dict[str, Any], image: str, group: str | None, origin: str) -> Row:

@@ -6,13 +6,17 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from isotest.errors import MissingError, SourceError, one_line
+from isotest.errors import MissingError, SourceError
+from isotest.hub import hub_fault
 from isotest.models.checkpoint import WEIGHT_FILES, from_folder
 
 if TYPE_CHECKING:
     from isotest.models.registry import Built, Request
 
 _DESCRIPTION = ("config.json", "preprocessor_config.json", "processor_config.json")
+_TOKENIZER = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
+_TOKENIZER += ("added_tokens.json", "vocab.txt", "vocab.json", "merges.txt")
+_TOKENIZER += ("spiece.model", "sentencepiece.bpe.model", "tokenizer.model")
 _SAFETENSORS = ("model.safetensors", "model.safetensors.index.json", "model-*-of-*.safetensors")
 _TORCH = ("pytorch_model.bin", "pytorch_model.bin.index.json", "pytorch_model-*-of-*.bin")
 
@@ -27,7 +31,7 @@ def build(request: Request) -> Built:
     source = request.source
     source.require_options(())
     what = str(source)
-    patterns = _DESCRIPTION + (_SAFETENSORS if request.weights else ())
+    patterns = _DESCRIPTION + _TOKENIZER + (_SAFETENSORS if request.weights else ())
     patterns += ("*.py",) if request.trust_remote_code else ()
     folder = snapshot(source.location, source.revision, patterns, what, download=request.download)
     if request.weights and not any((folder / name).is_file() for name in WEIGHT_FILES):
@@ -35,6 +39,12 @@ def build(request: Request) -> Built:
             snapshot(source.location, source.revision, _TORCH, what, download=True)
         else:
             raise not_cached(what, f"the weights of {source.location}")
+        if not any((folder / name).is_file() for name in WEIGHT_FILES):
+            raise SourceError(
+                f"source {what!r}: {source.location} has no weights that can be read (looked for "
+                f"{', '.join(WEIGHT_FILES[::2])}); name a repository that has, or use init: for "
+                "untrained ones"
+            )
     return from_folder(folder, request, commit=folder.name)
 
 
@@ -60,14 +70,7 @@ def snapshot(
         SourceError: a malformed name, no such repository or revision, or no access.
     """
     from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import (
-        GatedRepoError,
-        HfHubHTTPError,
-        HFValidationError,
-        LocalEntryNotFoundError,
-        RepositoryNotFoundError,
-        RevisionNotFoundError,
-    )
+    from huggingface_hub.errors import LocalEntryNotFoundError
 
     if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", repository):
         raise SourceError(f"source {what!r}: expected hub:OWNER/NAME, found {repository!r}")
@@ -80,46 +83,17 @@ def snapshot(
                 local_files_only=not download,
             )
         )
-    except HFValidationError as error:
-        raise SourceError(f"source {what!r}: {one_line(error)}") from None
-    except GatedRepoError:
-        raise MissingError(
-            f"source {what!r}: access to {repository} is restricted",
-            "ask for access on its page on the hub, and log in with 'hf auth login'",
-        ) from None
-    except RevisionNotFoundError:
-        raise SourceError(
-            f"source {what!r}: {repository} has no revision {revision!r}; give a branch, tag or "
-            "commit that it has, or leave '@' out for its main branch"
-        ) from None
-    except RepositoryNotFoundError:
-        raise SourceError(
-            f"source {what!r}: the hub has no model {repository}; correct the name, or, if it is "
-            "private, log in with 'hf auth login'"
-        ) from None
-    except LocalEntryNotFoundError:
-        at = f" at {revision}" if revision else ""
-        raise not_cached(what, f"{repository}{at}", tried=download) from None
-    except OSError as error:
-        if isinstance(error, HfHubHTTPError) and error.response.status_code in (401, 403):
-            raise MissingError(
-                f"source {what!r}: there is no access to {repository} ({one_line(error)})",
-                "log in with 'hf auth login', or set HF_TOKEN",
-            ) from None
-        raise MissingError(
-            f"source {what!r}: fetching {repository} failed: {one_line(error)}",
-            "check the network and the disk, then run again",
-        ) from None
+    except Exception as error:  # also those of whatever huggingface_hub connects with
+        if isinstance(error, LocalEntryNotFoundError) and not download:
+            at = f" at {revision}" if revision else ""
+            # Its subclass says that an interrupted download left some of the files.
+            some = "" if type(error) is LocalEntryNotFoundError else "a part of "
+            raise not_cached(what, f"{some}{repository}{at}") from None
+        raise hub_fault(error, f"source {what!r}", "model", repository, revision) from None
 
 
-def not_cached(what: str, missing: str, *, tried: bool = False) -> MissingError:
+def not_cached(what: str, missing: str) -> MissingError:
     """For something that the hub has and the cache hasn't."""
-    if tried:
-        return MissingError(
-            f"source {what!r}: {missing} is not in the Hugging Face cache and the hub cannot be "
-            "reached",
-            "check the network, or HF_HUB_OFFLINE",
-        )
     return MissingError(
         f"source {what!r}: {missing} is not in the Hugging Face cache",
         "fetch it with --isotest-download",
