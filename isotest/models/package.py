@@ -16,9 +16,11 @@ if TYPE_CHECKING:
 
     from isotest.models.registry import Built, Request
 
+_FILES = (".gguf", ".safetensors")
+
 
 def build(request: Request) -> Built:
-    """A ``save_pretrained`` folder, or a safetensors file with ``architecture=``, in a package.
+    """A ``save_pretrained`` folder, a GGUF file, or a safetensors file, in a package.
 
     Raises:
         MissingError: the distribution isn't installed.
@@ -50,12 +52,12 @@ def locate(location: str, what: str) -> tuple[Path, str]:
         count = "no" if not matches else f"{len(matches)}"
         raise SourceError(
             f"source {what!r}: {count} model at {path} in {found.name} {found.version}; "
-            f"folders with a config.json and safetensors files in it: {listed}"
+            f"folders with a config.json, GGUF and safetensors files in it: {listed}"
         )
     return found.root / matches[0], found.name
 
 
 def _models(files: Sequence[PurePosixPath]) -> list[PurePosixPath]:
-    """What may hold a model: folders with a ``config.json``, and safetensors files."""
+    """What may hold a model: folders with a ``config.json``, GGUF and safetensors files."""
     folders = {file.parent for file in files if file.name == "config.json"}
-    return sorted(folders | {file for file in files if file.suffix == ".safetensors"})
+    return sorted(folders | {file for file in files if file.suffix in _FILES})

@@ -1,4 +1,4 @@
-"""``path:FOLDER`` or ``path:FILE.safetensors?architecture=vit``: weights on this machine."""
+"""``path:FOLDER``, ``path:FILE.gguf`` or ``path:FILE.safetensors?architecture=TYPE``: local."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from isotest.errors import MissingError, SourceError, one_line
 from isotest.models.checkpoint import faults, from_folder, from_state_dict
 from isotest.models.configuration import default_configuration
+from isotest.models.gguf import from_gguf
 from isotest.models.registry import Built, Request
 from isotest.models.registry import build as build_any
 
@@ -30,18 +31,21 @@ def build(request: Request) -> Built:
     if not path.exists():
         raise MissingError(
             f"source {str(request.source)!r}: nothing at {path}",
-            "expected a folder written by save_pretrained, or a .safetensors file, there",
+            "expected a folder written by save_pretrained, a .safetensors or a .gguf file there",
         )
     return from_file(path, request)
 
 
 def from_file(path: Path, request: Request) -> Built:
-    """A bare state dict, loaded strictly into a named architecture or that of ``request.like``.
+    """A GGUF file, or a bare state dict for a named architecture or that of ``request.like``.
 
     Raises:
-        SourceError: no architecture, no safetensors file, or weights that don't fit.
+        MissingError: as in :func:`isotest.models.gguf.from_gguf`.
+        SourceError: no architecture, no safetensors or GGUF file, or weights that don't fit.
     """
     what = str(request.source)
+    if path.suffix == ".gguf":
+        return from_gguf(path, request)
     if path.suffix != ".safetensors":
         raise SourceError(
             f"source {what!r}: expected a folder or a .safetensors file, found {path.name}; "

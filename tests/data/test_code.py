@@ -138,7 +138,9 @@ def test_bad_packages(source: str, message: str) -> None:
 
 
 def test_package_that_is_not_installed() -> None:
-    with pytest.raises(MissingError, match="my-date is not installed; pip install my-date"):
+    with pytest.raises(
+        MissingError, match="my-date is not installed; pip install --no-deps my-date"
+    ):
         open_data("package:my-date/val")
 
 
