@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
 
-    from isotest.data.dataset import Dataset, Sample
+    from isotest.data.dataset import Content, Dataset, Sample
     from isotest.models.loaded import LoadedModel, ObservedLayer
 
 Alteration = Callable[["LoadedModel", "Dataset"], tuple["LoadedModel", "Dataset"]]
@@ -144,8 +144,11 @@ def not_a_number(loaded: LoadedModel, layer: ObservedLayer | None = None) -> Non
     rewrite_layer(loaded, layer or middle_block(loaded), rewrite)
 
 
-class _PermutedPixels:
-    """The same images with their pixels in another, fixed order: other data of the same shape."""
+class _Permuted:
+    """The same inputs with their pixels, characters or samples in another, fixed order.
+
+    Other data of the same shape and the same values.
+    """
 
     def __init__(self, dataset: Dataset) -> None:
         self._dataset = dataset
@@ -153,15 +156,10 @@ class _PermutedPixels:
     def __iter__(self) -> Iterator[Sample]:
         import hashlib
 
-        import numpy as np
-        from PIL import Image
-
         for sample in self._dataset:
-            pixels: NDArray[np.uint8] = np.asarray(sample.content)
-            order = np.random.default_rng(0).permutation(pixels.shape[0] * pixels.shape[1])
-            mixed = pixels.reshape(-1, pixels.shape[2])[order].reshape(pixels.shape)
-            digest = hashlib.sha256(sample.digest + mixed.tobytes()).digest()
-            yield replace(sample, content=Image.fromarray(mixed), digest=digest)
+            content, stored = _permuted(sample.content)
+            digest = hashlib.sha256(sample.digest + stored).digest()
+            yield replace(sample, content=content, digest=digest)
 
     def __len__(self) -> int:
         return len(self._dataset)
@@ -174,6 +172,28 @@ class _PermutedPixels:
         return self._dataset.describe()
 
 
+def _permuted(content: Content) -> tuple[Content, bytes]:
+    """``content`` in an order that depends on its length only, and that order's bytes."""
+    import numpy as np
+    from PIL import Image
+
+    from isotest.data.dataset import Waveform
+
+    def order(length: int) -> NDArray[np.int64]:
+        return np.random.default_rng(0).permutation(length)
+
+    if isinstance(content, str):
+        text = "".join(content[position] for position in order(len(content)))
+        return text, text.encode()
+    if isinstance(content, Waveform):
+        samples = content.samples[order(len(content.samples))]
+        return replace(content, samples=samples), samples.tobytes()
+    pixels: NDArray[np.uint8] = np.asarray(content)
+    mixed = pixels.reshape(-1, pixels.shape[2])[order(pixels.shape[0] * pixels.shape[1])]
+    mixed = mixed.reshape(pixels.shape)
+    return Image.fromarray(mixed), mixed.tobytes()
+
+
 def _in_model(plant: Callable[[LoadedModel], None]) -> Alteration:
     def alteration(loaded: LoadedModel, dataset: Dataset) -> tuple[LoadedModel, Dataset]:
         plant(loaded)
@@ -183,7 +203,7 @@ def _in_model(plant: Callable[[LoadedModel], None]) -> Alteration:
 
 
 def _permuted_data(loaded: LoadedModel, dataset: Dataset) -> tuple[LoadedModel, Dataset]:
-    return loaded, _PermutedPixels(dataset)
+    return loaded, _Permuted(dataset)
 
 
 def _dropped_layer(loaded: LoadedModel, dataset: Dataset) -> tuple[LoadedModel, Dataset]:
@@ -197,7 +217,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("collapsed rank", "one direction after the last block", _in_model(collapsed_rank)),
     Fault("rogue dimension", "one dominant dimension, middle block", _in_model(rogue_dimension)),
     Fault("not a number", "one NaN after the middle block", _in_model(not_a_number)),
-    Fault("permuted data", "the pixels of every image permuted", _permuted_data),
+    Fault("permuted data", "pixels, characters or samples permuted", _permuted_data),
     Fault("dropped layer", "the middle block is not observed", _dropped_layer),
 )
 """What ``isotest selftest`` plants, in order."""

@@ -1,4 +1,4 @@
-"""Where images come from: one file per source, all opened by :func:`open_data`.
+"""Where data come from: one file per source, all opened by :func:`open_data`.
 
 Nothing is imported until a name is asked for.
 """
@@ -9,17 +9,18 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from isotest.data.dataset import Dataset, Sample, fingerprint
+    from isotest.data.dataset import Dataset, Sample, Waveform, fingerprint
     from isotest.data.load import open_data
 
 _HOME = {
     "Dataset": "dataset",
     "Sample": "dataset",
+    "Waveform": "dataset",
     "fingerprint": "dataset",
     "open_data": "load",
 }
 
-__all__ = ["Dataset", "Sample", "fingerprint", "open_data"]
+__all__ = ["Dataset", "Sample", "Waveform", "fingerprint", "open_data"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,11 +1,15 @@
-"""``file:PATH[?image=COLUMN&group=COLUMN]``: the images in a Parquet or JSON-lines file.
+"""``file:PATH[?COLUMN OPTIONS]``: the inputs in a Parquet, JSON-lines or text file.
 
-| file | the image column is | and holds |
-|---|---|---|
-| ``.parquet`` | ``image`` | encoded bytes, a path, or ``datasets``' ``{"bytes": …, "path": …}`` |
-| ``.jsonl`` | ``path`` | a path |
+| file | images are in | texts are in | recordings are in |
+|---|---|---|---|
+| ``.parquet`` | ``image`` | ``text`` | ``audio`` |
+| ``.jsonl`` | ``path``: their paths | ``text`` | ``audio``: their paths |
+| ``.txt`` | | paragraphs, which blank lines separate | |
 
-Paths start from the folder of the file and cannot lead out of it.
+``image=``, ``text=`` or ``audio=`` names another column, ``group=`` the one that names what
+dependent inputs share, ``transcript=`` the one that says what is spoken. In Parquet, images and
+recordings are encoded bytes, paths, or ``datasets``' ``{"bytes": …, "path": …}``. Paths start from
+the folder of the file and cannot lead out of it.
 """
 
 from __future__ import annotations
@@ -13,53 +17,57 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from isotest.data.image import decode
+from isotest.data.columns import Columns, beside, columns_of, require_columns
 from isotest.data.json_lines import json_lines
-from isotest.data.rows import Row, Rows, group_name
+from isotest.data.rows import Row, Rows
 from isotest.errors import MissingError, SourceError
-from isotest.installed import leads_out
-from isotest.source import Source, did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
+
+    from isotest.data.kind import Kind
+    from isotest.source import Source
 
 
-def open_file(source: Source, *, base: Path, download: bool) -> Rows:
-    """Open a Parquet or JSON-lines file, by its suffix."""
-    source.require_options(("image", "group"))
+def open_file(source: Source, *, base: Path, download: bool, kind: Kind) -> Rows:
+    """Open a Parquet, JSON-lines or text file, by its suffix."""
     path = base / Path(source.location).expanduser()
+    paragraphs = path.suffix == ".txt" and kind.inline
+    columns = () if paragraphs else (kind.column, "group", *kind.columns)
+    source.require_options((*columns, *kind.choices))
     if not path.exists():
         raise MissingError(f"the file {path} does not exist", "create it or correct the source")
-    group = source.options.get("group")
+    if paragraphs:
+        return ParagraphRows(path)
     if path.suffix == ".parquet":
-        return ParquetRows(path, source.options.get("image", "image"), group)
+        return ParquetRows(path, columns_of(source, kind, kind.column))
     if path.suffix == ".jsonl":
-        return JsonLinesRows(path, source.options.get("image", "path"), group)
+        return JsonLinesRows(path, columns_of(source, kind, kind.listed))
+    expected = "a .parquet, .jsonl or .txt" if kind.inline else "a .parquet or .jsonl"
     raise SourceError(
-        f"data source {str(source)!r}: expected a .parquet or .jsonl file, found {path.name!r}; "
-        "for a folder of images use folder:"
+        f"data source {str(source)!r}: expected {expected} file, found {path.name!r}; "
+        f"for a folder of {kind.plural} use folder:"
     )
 
 
 class ParquetRows:
-    """The images in a Parquet file, read one row group at a time.
+    """The inputs in a Parquet file, read one row group at a time.
 
     Raises:
         SourceError: the file is damaged, empty or lacks a column.
     """
 
-    def __init__(self, path: Path, image: str, group: str | None) -> None:
+    def __init__(self, path: Path, columns: Columns) -> None:
         import pyarrow as pa
         from pyarrow import parquet
 
         self._path = path
-        self._image = image
-        self._group = group
+        self._columns = columns
         try:
             self._file = parquet.ParquetFile(path)
         except (pa.ArrowException, OSError) as error:
             raise SourceError(f"{path}: cannot be read as Parquet ({error})") from error
-        require_columns(str(path), (image, group), self._file.schema_arrow.names)
+        require_columns(str(path), columns.names, self._file.schema_arrow.names)
         if not len(self):
             raise SourceError(f"{path}: has no rows")
 
@@ -69,84 +77,99 @@ class ParquetRows:
     @property
     def grouped(self) -> bool:
         """Whether a group column is named."""
-        return self._group is not None
+        return self._columns.group is not None
 
     def read(self, positions: Sequence[int]) -> Iterator[Row]:
-        """The images in these rows."""
+        """The inputs in these rows."""
         import pyarrow as pa
 
         first = 0
-        columns = [self._image, self._group] if self._group else [self._image]
         for number in range(self._file.num_row_groups):
             end = first + self._file.metadata.row_group(number).num_rows
             inside = [position for position in positions if first <= position < end]
             if inside:
                 try:
-                    table = self._file.read_row_group(number, columns=columns)
+                    table = self._file.read_row_group(number, columns=self._columns.names)
                 except (pa.ArrowException, OSError) as error:
                     raise SourceError(
                         f"{self._path}: row group {number} cannot be read ({error})"
                     ) from error
                 for position in inside:
-                    yield self._row(position, table.slice(position - first, 1).to_pylist()[0])
+                    yield self._row(position, table.slice(position - first, 1))
             first = end
 
-    def _row(self, position: int, values: dict[str, Any]) -> Row:
+    def _row(self, position: int, table: Any) -> Row:
         origin = f"{self._path}, row {position}"
-        content = values[self._image]
-        if isinstance(content, dict):
-            content = content.get("bytes") or content.get("path")
-        if isinstance(content, str):
-            content = beside(self._path, content, origin)
-        if not isinstance(content, bytes | Path):
-            raise SourceError(
-                f"{origin}: column {self._image!r} holds {type(content).__name__}, "
-                "expected an encoded image or a path"
-            )
-        group = group_name(values[self._group], origin) if self._group else None
-        return Row(origin, decode(content, origin), group)
+        try:
+            values = table.to_pylist()[0]
+        except UnicodeDecodeError as error:
+            raise SourceError(f"{origin}: holds text that is not UTF-8 ({error})") from error
+        return self._columns.row(values, origin, self._path.parent)
 
 
 class JsonLinesRows:
-    """The images that the lines of a JSON-lines file name.
+    """The inputs that the lines of a JSON-lines file hold or name.
 
     Raises:
         SourceError: the file is not UTF-8, is empty, or a line is no object with the columns.
     """
 
-    def __init__(self, path: Path, image: str, group: str | None) -> None:
-        self._rows: list[tuple[str, Path, str | None]] = []
-        self.grouped = group is not None
+    def __init__(self, path: Path, columns: Columns) -> None:
+        self._rows: list[tuple[str, dict[str, Any]]] = []
+        self._columns = columns
+        self._folder = path.parent
+        column = columns.content
         for where, row in json_lines(path):
-            require_columns(where, (image, group), row)
-            if not isinstance(row[image], str):
-                raise SourceError(f"{where}: expected a path as {image!r}, found {row[image]!r}")
-            name = group_name(row[group], where) if group else None
-            self._rows.append((where, beside(path, row[image], where), name))
+            require_columns(where, columns.names, row)
+            if not isinstance(row[column], str):
+                expected = "text" if columns.kind.inline else "a path"
+                raise SourceError(
+                    f"{where}: expected {expected} as {column!r}, found {row[column]!r}"
+                )
+            if not columns.kind.inline:
+                beside(self._folder, row[column], where)
+            columns.group_of(row, where)
+            self._rows.append((where, {name: row[name] for name in columns.names}))
         if not self._rows:
             raise SourceError(f"{path}: has no rows")
 
     def __len__(self) -> int:
         return len(self._rows)
 
+    @property
+    def grouped(self) -> bool:
+        """Whether a group column is named."""
+        return self._columns.group is not None
+
     def read(self, positions: Sequence[int]) -> Iterator[Row]:
-        """The images that these rows name."""
+        """The inputs of these rows."""
         for position in positions:
-            where, path, group = self._rows[position]
-            yield Row(where, decode(path, f"{path} ({where})"), group)
+            where, row = self._rows[position]
+            yield self._columns.row(row, where, self._folder)
 
 
-def beside(file: Path, name: str, origin: str) -> Path:
-    """The path ``name`` in the folder of ``file``."""
-    if leads_out(name):
-        raise SourceError(f"{origin}: {name!r} leads out of the folder; use a path below it")
-    return file.parent / name
+class ParagraphRows:
+    """The paragraphs of a text file, which blank lines separate.
 
+    Raises:
+        SourceError: unreadable, not UTF-8 or empty.
+    """
 
-def require_columns(where: str, wanted: Sequence[str | None], present: Collection[str]) -> None:
-    """Refuse a wanted column that is not there, listing those that are."""
-    for column in wanted:
-        if column is not None and column not in present:
-            hint = did_you_mean(column, present) if present else ""
-            listed = ", ".join(present) or "none"
-            raise SourceError(f"{where}: no column {column!r}{hint}; its columns: {listed}")
+    grouped = False
+
+    def __init__(self, path: Path) -> None:
+        from isotest.data.text import decode, paragraphs
+
+        self._path = path
+        self._paragraphs = paragraphs(decode(path, str(path)))
+        if not self._paragraphs:
+            raise SourceError(f"text {path}: is empty, expected paragraphs")
+
+    def __len__(self) -> int:
+        return len(self._paragraphs)
+
+    def read(self, positions: Sequence[int]) -> Iterator[Row]:
+        """These paragraphs."""
+        for position in positions:
+            line, paragraph = self._paragraphs[position]
+            yield Row(f"{self._path}:{line}", paragraph)

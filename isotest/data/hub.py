@@ -1,38 +1,42 @@
-"""``hub:ORG/NAME[@REVISION]?split=SPLIT[&image=COLUMN&group=COLUMN&config=NAME]``.
+"""``hub:ORG/NAME[@REVISION]?split=SPLIT[&config=NAME&COLUMN OPTIONS]``.
+
+The content is in the column ``image``, ``text`` or ``audio``; an option of that name names another,
+``group=`` the column of what dependent inputs share, ``transcript=`` that of what is spoken.
 
 A copy that ``datasets`` has already prepared on this machine is used as it is; otherwise, where
 downloads are allowed, the split is streamed: shuffled by the seed, and read only as far as needed.
-The two select different images, so the selection is part of the description. Data sets that come
+The two select different inputs, so the selection is part of the description. Data sets that come
 as code are never run.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from PIL import Image
-
-from isotest.data.file import require_columns
-from isotest.data.rows import Row, Rows, Stream, group_name
+from isotest.data.columns import Columns, columns_of, require_columns
 from isotest.errors import MissingError, SourceError, one_line
 from isotest.hub import hub_fault, require_access
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from isotest.data.kind import Kind
+    from isotest.data.rows import Row, Rows, Stream
     from isotest.source import Source
 
 BUFFER = 1000
+_LARGEST_FILE = 1 << 30
 _NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 
 
-def open_hub(source: Source, *, base: Path, download: bool) -> Rows | Stream:
+def open_hub(source: Source, *, base: Path, download: bool, kind: Kind) -> Rows | Stream:
     """Open the prepared copy of a data set, or stream it."""
-    source.require_options(("split", "image", "group", "config"))
+    source.require_options(("split", "config", kind.column, "group", *kind.columns, *kind.choices))
     where = f"data source {str(source)!r}"
     if not _NAME.fullmatch(source.location):
         raise SourceError(f"{where}: expected 'hub:organisation/name'")
@@ -41,12 +45,11 @@ def open_hub(source: Source, *, base: Path, download: bool) -> Rows | Stream:
             f"{where}: {source.location} is a folder in the working directory, which datasets "
             "would read in place of the hub; use folder:, or work from elsewhere"
         )
-    columns = source.options.get("image", "image"), source.options.get("group")
+    columns = columns_of(source, kind, kind.column)
     builder = _prepared(source)
     if builder is not None:
         split = _split(builder.as_dataset, source, builder.info.splits)
-        require_columns(where, columns, split.column_names)
-        return PreparedRows(split, where, *columns)
+        return PreparedRows(_undecoded(split, columns, where), where, columns)
     if not download:
         pinned = f" at {source.revision}" if source.revision else ""
         raise MissingError(
@@ -56,31 +59,31 @@ def open_hub(source: Source, *, base: Path, download: bool) -> Rows | Stream:
         )
     builder = _remote(source)
     split = _split(builder.as_streaming_dataset, source, builder.info.splits)
-    if split.column_names is not None:
-        require_columns(where, columns, split.column_names)
+    split = _undecoded(split, columns, where)
     known = (builder.info.splits or {}).get(source.options["split"])
-    return RemoteStream(split, where, *columns, known.num_examples if known else None)
+    return RemoteStream(split, where, columns, known.num_examples if known else None)
 
 
 class PreparedRows:
     """A split of a data set that ``datasets`` has prepared on this machine."""
 
-    def __init__(self, split: Any, where: str, image: str, group: str | None) -> None:
+    def __init__(self, split: Any, where: str, columns: Columns) -> None:
         self._split = split
         self._where = where
-        self._columns = image, group
-        self.grouped = group is not None
+        self._columns = columns
+        self.grouped = columns.group is not None
 
     def __len__(self) -> int:
         return len(self._split)
 
     def read(self, positions: Sequence[int]) -> Iterator[Row]:
-        """The images in these rows."""
+        """The inputs in these rows."""
         for position in positions:
             origin = f"{self._where}, row {position}"
             with _decoding(origin):
                 values = self._split[position]
-            yield _row(values, *self._columns, origin)
+                stored = _stored(values, self._columns.content, remote=False)
+            yield self._columns.row(stored, origin)
 
 
 class RemoteStream:
@@ -88,30 +91,29 @@ class RemoteStream:
 
     shuffle = f"stream, shuffled in a buffer of {BUFFER}"
 
-    def __init__(
-        self, split: Any, where: str, image: str, group: str | None, available: int | None
-    ) -> None:
+    def __init__(self, split: Any, where: str, columns: Columns, available: int | None) -> None:
         self._split = split
         self._where = where
-        self._columns = image, group
+        self._columns = columns
         self._available = available or None
-        self.grouped = group is not None
+        self.grouped = columns.group is not None
 
     def available(self) -> int | None:
         """The number of rows that the data set's card states."""
         return self._available
 
     def read(self, seed: int) -> Iterator[Row]:
-        """All images, shuffled by ``seed``."""
+        """All inputs, shuffled by ``seed``."""
         rows = iter(self._split.shuffle(seed=seed, buffer_size=BUFFER))
         position = 0
         while True:
             origin = f"{self._where}, row {position} of the shuffled stream"
             with _decoding(origin):
                 values = next(rows, None)
-            if values is None:
-                return
-            yield _row(values, *self._columns, origin)
+                if values is None:
+                    return
+                stored = _stored(values, self._columns.content, remote=True)
+            yield self._columns.row(stored, origin)
             position += 1
 
 
@@ -155,8 +157,8 @@ def _cached_commit(source: Source) -> str | None:
 def _preparation(source: Source) -> str:
     """The command that leaves a copy on this machine."""
     config = source.options.get("config")
-    arguments = [repr(source.location)] + ([repr(config)] if config else [])
-    arguments += [f"revision={source.revision!r}"] if source.revision else []
+    arguments = [json.dumps(name) for name in (source.location, config) if name]
+    arguments += [f"revision={json.dumps(source.revision)}"] if source.revision else []
     call = f"datasets.load_dataset({', '.join(arguments)})"
     return f"python -c {shlex.quote(f'import datasets; {call}')}"
 
@@ -200,13 +202,39 @@ def _split(read: Any, source: Source, splits: Any) -> Any:
         ) from error
 
 
-def _row(values: dict[str, Any], image: str, group: str | None, origin: str) -> Row:
-    require_columns(origin, (image, group), values)
-    if not isinstance(values[image], Image.Image):
-        raise SourceError(
-            f"{origin}: column {image!r} holds {type(values[image]).__name__}, expected images"
-        )
-    return Row(origin, values[image], group_name(values[group], origin) if group else None)
+def _undecoded(split: Any, columns: Columns, where: str) -> Any:
+    """``split`` with the wanted columns only, and recordings left as they are stored.
+
+    ``datasets`` would decode recordings with torchcodec, which need not be here.
+    """
+    import datasets
+
+    if split.column_names is None:  # of a stream, before its first row
+        return split
+    require_columns(where, columns.names, split.column_names)
+    split = split.select_columns(columns.names)
+    if isinstance((split.features or {}).get(columns.content), datasets.Audio):
+        split = split.cast_column(columns.content, datasets.Audio(decode=False))
+    return split
+
+
+def _stored(values: dict[str, Any], column: str, *, remote: bool) -> dict[str, Any]:
+    """``values`` with what ``column`` names by a path replaced by the file or its bytes.
+
+    Names are untrusted: a prepared copy leads to files only, a stream to the hub only.
+    """
+    value = values.get(column)
+    if not isinstance(value, dict) or value.get("bytes") or not value.get("path"):
+        return values
+    path = str(value["path"])
+    if not remote:
+        return {**values, column: Path(path)}
+    if "hf://" not in path:
+        raise ValueError(f"{column} names the file {path!r}, which is not on the hub")
+    from datasets.utils.file_utils import xopen
+
+    with xopen(path, "rb") as file:
+        return {**values, column: file.read(_LARGEST_FILE)}
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import isotest
 from isotest.content import ContentDigests, combined_digest
 from isotest.data.json_lines import json_lines
+from isotest.data.kind import kind_of
 from isotest.errors import SourceError
 
 if TYPE_CHECKING:
@@ -17,7 +18,11 @@ SAMPLES = Path(isotest.__file__).parent / "samples"
 
 
 def data_identity(
-    source: Source, *, base: Path | None, digests: ContentDigests | None = None
+    source: Source,
+    *,
+    base: Path | None,
+    modality: str = "vision",
+    digests: ContentDigests | None = None,
 ) -> str | None:
     """The identity of the samples of ``source``; ``None`` where there is none.
 
@@ -25,6 +30,7 @@ def data_identity(
         source: the data source; how many of its samples are used, and with which seed, is not part
             of it.
         base: what relative paths start from; the working directory by default.
+        modality: of the data; it decides in which column they are.
         digests: remembers the digests of large files.
 
     Returns:
@@ -34,6 +40,7 @@ def data_identity(
     digests = digests or ContentDigests()
     location = Path(source.location)
     path = (base or Path.cwd()) / location.expanduser()
+    kind = kind_of(modality)
     named = [source.scheme, dict(source.options)]
     match source.scheme:
         case "sample" if location.name == source.location != "..":
@@ -44,17 +51,20 @@ def data_identity(
             content = digests.of_distribution(source.location.partition("/")[0])
         case "folder":
             content = digests.of(path)
+        case "file" if kind.inline and path.suffix in (".jsonl", ".parquet", ".txt"):
+            content = digests.of(path)
         case "file" if path.suffix == ".jsonl":
-            content = _named_images(path, source.options.get("image", "path"), digests)
+            column = source.options.get(kind.column, kind.listed)
+            content = _named_files(path, column, digests)
         case "file" if path.suffix == ".parquet":
-            column = source.options.get("image", "image")
-            content = digests.of(path) if _holds_images(path, column) else None
+            column = source.options.get(kind.column, kind.column)
+            content = digests.of(path) if _holds_content(path, column) else None
         case _:
             return None
     return None if content is None else combined_digest([*named, content])
 
 
-def _named_images(path: Path, column: str, digests: ContentDigests) -> str | None:
+def _named_files(path: Path, column: str, digests: ContentDigests) -> str | None:
     """Of a JSON-lines file and of the files that its rows name."""
     try:
         names = {row[column] for _, row in json_lines(path)}
@@ -63,10 +73,10 @@ def _named_images(path: Path, column: str, digests: ContentDigests) -> str | Non
         return None
 
 
-def _holds_images(path: Path, column: str) -> bool:
-    """Whether every image is surely inside the Parquet file; one named by a path is not.
+def _holds_content(path: Path, column: str) -> bool:
+    """Whether every input is surely inside the Parquet file; one named by a path is not.
 
-    Told from the file's own statistics, for reading the images would cost as much as measuring.
+    Told from the file's own statistics, for reading the inputs would cost as much as measuring.
     """
     import pyarrow as pa
     from pyarrow import parquet, types

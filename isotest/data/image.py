@@ -24,11 +24,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
+from isotest.data.regular import read_regular
 from isotest.errors import SourceError
-
-SUFFIXES = frozenset(
-    ".bmp .gif .jpeg .jpg .pbm .pgm .png .pnm .ppm .tif .tiff .webp".split()  # noqa: SIM905
-)
 
 
 def decode(content: Path | bytes, origin: str) -> Image.Image:
@@ -39,10 +36,7 @@ def decode(content: Path | bytes, origin: str) -> Image.Image:
     """
     try:
         if isinstance(content, Path):
-            if content.exists() and not content.is_file():
-                # A link to a device may be read without end, a pipe waited for.
-                raise SourceError(f"image {origin}: expected a file, found something else")
-            content = content.read_bytes()
+            content = read_regular(content, f"image {origin}")
         if not content:
             raise SourceError(f"image {origin}: the file is empty; replace or remove it")
         with warnings.catch_warnings():

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from isotest.data.regular import read_regular
+from isotest.data.text import decode_utf8
 from isotest.errors import SourceError
 
 if TYPE_CHECKING:
@@ -19,9 +21,10 @@ def json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         SourceError: unreadable, not UTF-8, or a line that is no JSON object; names the line.
     """
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SourceError(f"{path}: cannot be read as UTF-8 text ({error})") from error
+        content = read_regular(path, str(path))
+    except OSError as error:
+        raise SourceError(f"{path}: cannot be read ({error})") from error
+    text = decode_utf8(content, str(path))
     # Not splitlines: it also splits at characters that may stand inside of a JSON string.
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():

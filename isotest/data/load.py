@@ -6,35 +6,33 @@ import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, cast
 
+from isotest.data.kind import kind_of
 from isotest.data.rows import Rows, Stream
 from isotest.errors import SourceError
-from isotest.source import DATA_SCHEMES, Source, did_you_mean, parse_source
+from isotest.source import DATA_SCHEMES, Source, parse_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from PIL.Image import Image
-
     from isotest.data.dataset import Dataset
+    from isotest.data.kind import Kind
 
-OPENERS: dict[str, dict[str, str]] = {
-    "vision": {
-        "sample": "isotest.data.sample:open_sample",
-        "folder": "isotest.data.folder:open_folder",
-        "file": "isotest.data.file:open_file",
-        "hub": "isotest.data.hub:open_hub",
-        "package": "isotest.data.package:open_package",
-        "python": "isotest.data.python:open_python",
-    }
+OPENERS: dict[str, str] = {
+    "sample": "isotest.data.sample:open_sample",
+    "folder": "isotest.data.folder:open_folder",
+    "file": "isotest.data.file:open_file",
+    "hub": "isotest.data.hub:open_hub",
+    "package": "isotest.data.package:open_package",
+    "python": "isotest.data.python:open_python",
 }
-"""Modality, scheme → ``module:function`` of its opener; imported only when it is used."""
+"""Scheme → ``module:function`` of its opener, for every modality; imported when it is used."""
 
 
 class Opener(Protocol):
     """Opens one kind of source: cheap checks now, decoding while reading."""
 
-    def __call__(self, source: Source, *, base: Path, download: bool) -> Rows | Stream:
-        """Paths start from ``base``; ``download`` allows the network."""
+    def __call__(self, source: Source, *, base: Path, download: bool, kind: Kind) -> Rows | Stream:
+        """Paths start from ``base``; ``download`` allows the network; ``kind`` decodes."""
         ...
 
 
@@ -49,15 +47,16 @@ def open_data(
 ) -> Dataset:
     """Open a data source.
 
-    A source whose images have positions yields a subset drawn by ``seed``, in the source's order;
-    a stream yields its first ``samples`` images after a shuffle by ``seed``.
+    A source whose inputs have positions yields a subset drawn by ``seed``, in the source's order;
+    a stream yields its first ``samples`` inputs after a shuffle by ``seed``.
 
     Args:
         source: for example ``sample:photographs``, ``folder:data/val?pattern=*.png``,
             ``file:val.parquet?image=image&group=scene``, ``hub:ORG/NAME?split=validation``,
             ``package:DIST/path``, ``python:module:function``.
-        modality: which kind of data; ``"vision"``.
-        samples: how many images to use.
+        modality: which kind of data: ``"vision"``, ``"text"`` or ``"characters"`` (the same data),
+            ``"speech"``.
+        samples: how many inputs to use.
         seed: of the selection.
         download: whether the source may use the network.
         base: the folder that relative paths start from; the working directory unless given.
@@ -73,28 +72,28 @@ def open_data(
     >>> [(sample.index, sample.unit, sample.content.size) for sample in data]
     [(0, 0, (224, 224)), (1, 1, (224, 224)), (2, 2, (224, 224))]
     """
-    if modality not in OPENERS:
-        raise SourceError(f"unknown modality {modality!r}{did_you_mean(modality, OPENERS)}")
+    kind_class = kind_of(modality)
     if isinstance(source, str):
         source = parse_source(source, DATA_SCHEMES)
-    openers = OPENERS[modality]
-    if source.scheme not in openers:
-        raise SourceError(
-            f"data source {str(source)!r}: {source.scheme}: is no source of {modality} data"
-            f"{did_you_mean(source.scheme, openers)}"
-        )
     if samples != "all" and (isinstance(samples, bool) or samples < 1):
         raise SourceError(f"data source {str(source)!r}: samples = {samples}, expected at least 1")
     if seed < 0:
         raise SourceError(f"data source {str(source)!r}: seed = {seed}, expected 0 or more")
     base = base or Path.cwd()
-    module, _, function = openers[source.scheme].partition(":")
+    kind = kind_class(source.options, f"data source {str(source)!r}")
+    module, _, function = OPENERS[source.scheme].partition(":")
     opener = cast("Opener", getattr(importlib.import_module(module), function))
-    return _select(opener(source, base=base, download=download), source, samples, seed, base)
+    opened = kind.used(opener(source, base=base, download=download, kind=kind))
+    return _select(opened, kind, source, samples, seed, base)
 
 
 def _select(
-    opened: Rows | Stream, source: Source, samples: int | Literal["all"], seed: int, base: Path
+    opened: Rows | Stream,
+    kind: Kind,
+    source: Source,
+    samples: int | Literal["all"],
+    seed: int,
+    base: Path,
 ) -> Dataset:
     from isotest.data.selection import Selected, Taken, subset, too_many
 
@@ -110,8 +109,8 @@ def _select(
     if isinstance(opened, Rows):
         selection = "all" if wanted == available else "subset"
         positions = subset(len(opened), wanted, seed)
-        return Selected(opened, positions, {**description, "selection": selection})
-    return Taken(opened, wanted, seed, {**description, "selection": opened.shuffle})
+        return Selected(opened, kind, positions, {**description, "selection": selection})
+    return Taken(opened, kind, wanted, seed, {**description, "selection": opened.shuffle})
 
 
 def portable_name(source: Source, base: Path) -> str:
@@ -125,19 +124,25 @@ def portable_name(source: Source, base: Path) -> str:
     return str(Source(source.scheme, path.as_posix(), source.revision, source.options))
 
 
-def images_as_data(images: Iterable[Image | tuple[Image, object]]) -> Dataset:
-    """PIL images, or pairs (image, group), as a data set.
+def as_data(items: Iterable[object], modality: str = "vision") -> Dataset:
+    """Contents in memory, or pairs (content, group), as a data set.
+
+    Args:
+        items: PIL images; texts; or :class:`isotest.data.Waveform` objects and pairs (array, rate).
+        modality: what they are.
 
     Raises:
         SourceError: there are none, or something else is among them.
 
-    >>> from PIL import Image
-    >>> data = images_as_data([(Image.new("L", (8, 8)), "a"), (Image.new("L", (8, 8)), "a")])
-    >>> [sample.unit for sample in data]
+    >>> [sample.unit for sample in as_data([("one", "a"), ("two", "a")], "text")]
     [0, 0]
     """
     from isotest.data.python import PythonRows
     from isotest.data.selection import Selected
 
-    rows = PythonRows(list(images), "images")
-    return Selected(rows, range(len(rows)), {"source": "images", "selection": "all"})
+    kind = kind_of(modality)({}, "data")
+    rows = PythonRows(list(items), kind.plural, kind)
+    return Selected(rows, kind, range(len(rows)), {"source": kind.plural, "selection": "all"})
+
+
+images_as_data = as_data

@@ -30,10 +30,10 @@ class Row:
 
 @runtime_checkable
 class Rows(Protocol):
-    """A source whose images have positions ``0 … len − 1``."""
+    """A source whose inputs have positions ``0 … len − 1``."""
 
     def __len__(self) -> int:
-        """How many images there are."""
+        """How many inputs there are."""
         ...
 
     @property
@@ -42,7 +42,7 @@ class Rows(Protocol):
         ...
 
     def read(self, positions: Sequence[int]) -> Iterator[Row]:
-        """The images at these increasing positions, decoded one by one."""
+        """The inputs at these increasing positions, decoded one by one."""
         ...
 
 
@@ -60,11 +60,11 @@ class Stream(Protocol):
         ...
 
     def available(self) -> int | None:
-        """How many images there are, where that is known beforehand."""
+        """How many inputs there are, where that is known beforehand."""
         ...
 
     def read(self, seed: int) -> Iterator[Row]:
-        """All images, shuffled by ``seed``, decoded one by one."""
+        """All inputs, shuffled by ``seed``, decoded one by one."""
         ...
 
 

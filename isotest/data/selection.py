@@ -1,4 +1,4 @@
-"""Which images of a source are measured, and their numbering as samples and units."""
+"""Which inputs of a source are measured, and their numbering as samples and units."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from isotest.data.dataset import Sample
-from isotest.data.digest import content_digest
-from isotest.data.image import to_rgb
+from isotest.data.digest import with_group
 from isotest.errors import SourceError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from isotest.data.kind import Kind
     from isotest.data.rows import Row, Rows, Stream
 
 
@@ -32,8 +32,8 @@ def subset(available: int, samples: int, seed: int) -> list[int]:
     return [int(position) for position in np.sort(drawn)]
 
 
-def number(rows: Iterable[Row]) -> Iterator[Sample]:
-    """Rows as samples: converted to RGB, numbered from 0, units by first appearance."""
+def number(rows: Iterable[Row], kind: Kind) -> Iterator[Sample]:
+    """Rows as samples: finished as their kind says, numbered from 0, units by first appearance."""
     units: dict[str, int] = {}
     new_unit = itertools.count()
     for index, row in enumerate(rows):
@@ -43,16 +43,23 @@ def number(rows: Iterable[Row]) -> Iterator[Sample]:
             unit = units[row.group]
         else:
             unit = units[row.group] = next(new_unit)
-        image = to_rgb(row.content, row.origin)
-        digest = content_digest(image, row.group)
-        yield Sample(index, unit, row.origin, image, digest)
+        content = kind.finished(row.content, row.origin)
+        digest = with_group(kind.digest(content), row.group)
+        yield Sample(index, unit, row.origin, content, digest)
 
 
 class Selected:
     """A ``Dataset``: chosen positions of ``rows``."""
 
-    def __init__(self, rows: Rows, positions: Sequence[int], description: Mapping[str, str | int]):
+    def __init__(
+        self,
+        rows: Rows,
+        kind: Kind,
+        positions: Sequence[int],
+        description: Mapping[str, str | int],
+    ) -> None:
         self._rows = rows
+        self._kind = kind
         self._positions = positions
         self._description = {**description, "samples": len(positions)}
 
@@ -65,7 +72,7 @@ class Selected:
         return self._rows.grouped
 
     def __iter__(self) -> Iterator[Sample]:
-        return number(self._rows.read(self._positions))
+        return number(self._rows.read(self._positions), self._kind)
 
     def describe(self) -> Mapping[str, str | int | None]:
         """Source, number of samples, seed and way of selecting."""
@@ -73,12 +80,18 @@ class Selected:
 
 
 class Taken:
-    """A ``Dataset``: the first ``samples`` images of a shuffled stream."""
+    """A ``Dataset``: the first ``samples`` inputs of a shuffled stream."""
 
     def __init__(
-        self, stream: Stream, samples: int, seed: int, description: Mapping[str, str | int]
+        self,
+        stream: Stream,
+        kind: Kind,
+        samples: int,
+        seed: int,
+        description: Mapping[str, str | int],
     ) -> None:
         self._stream = stream
+        self._kind = kind
         self._samples = samples
         self._seed = seed
         self._description = {**description, "samples": samples}
@@ -93,7 +106,8 @@ class Taken:
 
     def __iter__(self) -> Iterator[Sample]:
         found = 0
-        for sample in number(itertools.islice(self._stream.read(self._seed), self._samples)):
+        rows = itertools.islice(self._stream.read(self._seed), self._samples)
+        for sample in number(rows, self._kind):
             found += 1
             yield sample
         if found < self._samples:
