@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from isotest.data.identity import data_identity
-from isotest.models.identity import model_identity
+from isotest.models.identity import model_identity, tokenizer_identity
+from isotest.models.reading import Reading
 from isotest.source import DATA_SCHEMES, MODEL_SCHEMES, parse_source
 from isotest.statistics.registry import METRICS
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from isotest.measurement import Progress
     from isotest.profile import Profile
     from isotest.suite import ModelSpec, Suite
+    from isotest.suite.spec import MeasureSpec
 
 ProgressFactory = Callable[[str, int], "Progress"]
 """Called with what is measured and how many samples there are, when measuring starts."""
@@ -132,6 +134,8 @@ def _measure(
     )
     loaded = load_model(
         spec.source if stand_in is None else stand_in.source,
+        modality=suite.modality,
+        reading=_reading(measure),
         like=None if stand_in is None else spec.source,
         like_base=suite.path.parent,
         config=spec.config,
@@ -157,6 +161,10 @@ def _measure(
         batch_size=settings.batch_size or measure.batch_size,
         progress=progress(spec.name, len(dataset)) if progress is not None else None,
     )
+
+
+def _reading(measure: MeasureSpec) -> Reading:
+    return Reading(measure.tokenizer, measure.packing, measure.length, measure.decoder)
 
 
 def _cache_key(
@@ -190,11 +198,20 @@ def _cache_key(
         if like is None:
             return None
     data = data_identity(
-        parse_source(suite.data.source, DATA_SCHEMES), base=suite.path.parent, digests=cache.digests
+        parse_source(suite.data.source, DATA_SCHEMES),
+        base=suite.path.parent,
+        modality=suite.modality,
+        digests=cache.digests,
     )
-    if weights is None or data is None:
-        return None
     measure = suite.measure_of(spec)
+    tokenizer = tokenizer_identity(
+        measure.tokenizer,
+        base=suite.path.parent,
+        download=settings.download,
+        digests=cache.digests,
+    )
+    if weights is None or data is None or tokenizer is None:
+        return None
     return cache.key(
         {
             "weights": weights,
@@ -211,6 +228,8 @@ def _cache_key(
             "representation": measure.representation,
             "special_tokens": measure.special_tokens,
             "dtype": settings.dtype or measure.dtype,
+            "reading": asdict(_reading(measure)),
+            "tokenizer": tokenizer,
             "device": settings.device,
             "metrics": list(METRICS),
         }

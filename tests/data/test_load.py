@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from isotest.data import fingerprint, open_data
-from isotest.data.batches import batches
 from isotest.data.digits import load_digits
 from isotest.errors import SourceError
 from tests.data.images import grey_of, plain, write_images
@@ -109,12 +108,6 @@ def test_regrouping_changes_the_fingerprint(tmp_path: Path) -> None:
         data = open_data("folder:.", base=tmp_path)
         prints.add(fingerprint([sample.digest for sample in data]))
     assert len(prints) == 3
-
-
-def test_batches_run_in_order_and_lose_nothing() -> None:
-    data = open_data("sample:digits", samples=10)
-    sizes = [[sample.index for sample in batch] for batch in batches(data, 4)]
-    assert sizes == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
 
 
 def test_the_digits_are_scikit_learns() -> None:
