@@ -35,9 +35,9 @@ def main() -> None:
 
     import torch
 
-    from isotest.data.batches import batches
     from isotest.data.load import open_data
     from isotest.measurement import measure_loaded
+    from isotest.models.batches import batches
     from isotest.models.load import load_model
 
     dataset = open_data("sample:photographs")
@@ -53,8 +53,10 @@ def main() -> None:
         def bare() -> None:
             # What a user's own loop would do: decode, preprocess, run.
             with torch.inference_mode():
-                for batch in batches(dataset, BATCH):
-                    loaded.module(**loaded.preprocess([sample.content for sample in batch]))  # noqa: B023
+                feed = loaded.feed  # noqa: B023
+                pieces = feed.pieces(dataset, grouped=dataset.grouped)
+                for batch in batches(pieces, BATCH, feed.together):
+                    loaded.module(**feed.batch(batch).arguments)  # noqa: B023
 
         def measured() -> None:
             measure_loaded(

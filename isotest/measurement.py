@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
-from isotest.errors import IsotestError, MeasurementError, NonFiniteError, one_line
+from isotest.errors import MeasurementError
+from isotest.observation import Observer, Representation, SpecialTokens
 from isotest.profile import LayerProfile, Profile, Provenance
 
 if TYPE_CHECKING:
     from PIL.Image import Image
-    from torch import Tensor, nn
+    from torch import nn
 
     from isotest.data.dataset import Dataset, Sample
     from isotest.models.loaded import LoadedModel, ObservedLayer
     from isotest.statistics.layer import LayerStatistics
 
-Representation = Literal["positions", "flattened"]
-SpecialTokens = Literal["include", "exclude"]
 Progress = Callable[[int], object]
 """Called after each batch with the number of samples that it held."""
 
@@ -133,7 +132,7 @@ def measure_loaded(
     its module's call; memory does not grow with the number of samples.
 
     Args:
-        loaded: the model, its layers and its preprocessing.
+        loaded: the model, its layers and its feed.
         dataset: samples in index order, each with its independent unit.
         source: the model source as text, for the provenance.
         model: the entry's name, for messages and the profile.
@@ -150,8 +149,8 @@ def measure_loaded(
         NonFiniteError: NaN or an infinity at a layer; names model, layer and batch.
         MeasurementError: the model fails on a batch, or a layer does not fire exactly once.
     """
-    from isotest.data.batches import batches
     from isotest.data.dataset import fingerprint
+    from isotest.models.batches import batches
     from isotest.statistics.layer import LayerStatistics
     from isotest.statistics.registry import METRICS
 
@@ -164,12 +163,21 @@ def measure_loaded(
         layer.name: LayerStatistics(names, grouped=dataset.grouped) for layer in loaded.layers
     }
     digests: dict[int, bytes] = {}
-    with _observed(loaded, accumulators, representation, special_tokens, model) as observe:
-        for batch in batches(dataset, batch_size):
-            observe(batch)
-            digests.update((sample.index, sample.digest) for sample in batch)
+
+    def noted() -> Iterator[Sample]:
+        for sample in dataset:
+            digests[sample.index] = sample.digest
+            yield sample
+
+    observer = Observer(loaded, accumulators, representation, special_tokens, model)
+    done = 0
+    with observer.hooked() as run:
+        pieces = loaded.feed.pieces(noted(), grouped=dataset.grouped)
+        for batch in batches(pieces, batch_size, loaded.feed.together):
+            run(batch)
             if progress is not None:
-                progress(len(batch))
+                progress(len(digests) - done)
+            done = len(digests)
     if not digests:
         raise MeasurementError(f"model {model!r}: the data source yielded no samples")
     first = accumulators[loaded.layers[0].name]
@@ -216,7 +224,7 @@ def _protocol(
     """Everything beside weights and data that decides which numbers come out."""
     return {
         **{f"data.{key}": value for key, value in dataset.describe().items()},
-        **{f"preprocess.{key}": value for key, value in loaded.preprocess.describe().items()},
+        **{f"preprocess.{key}": value for key, value in loaded.feed.describe().items()},
         "representation": representation,
         "special_tokens": special_tokens,
         "dtype": _dtype_of(loaded),
@@ -229,131 +237,3 @@ def _device_of(loaded: LoadedModel) -> str:
 
 def _dtype_of(loaded: LoadedModel) -> str:
     return next((str(p.dtype).removeprefix("torch.") for p in loaded.module.parameters()), "none")
-
-
-@contextmanager
-def _observed(
-    loaded: LoadedModel,
-    accumulators: Mapping[str, LayerStatistics],
-    representation: Representation,
-    special_tokens: SpecialTokens,
-    model: str,
-) -> Iterator[Callable[[Sequence[Sample]], None]]:
-    """Hooks on every observed layer; yields the function that runs one batch through the model."""
-    import torch
-
-    fired: dict[str, int] = {}
-    own: list[Exception] = []
-    current: dict[str, Any] = {}
-
-    def hook_of(layer: ObservedLayer) -> Callable[[Any, Any, Any], None]:
-        def hook(_module: Any, _inputs: Any, output: Any) -> None:
-            try:
-                fold(layer, output)
-            except Exception as error:
-                own.append(error)
-                raise
-
-        return hook
-
-    def fold(layer: ObservedLayer, output: Any) -> None:
-        fired[layer.name] = fired.get(layer.name, 0) + 1
-        if fired[layer.name] > 1:
-            raise MeasurementError(
-                f"model {model!r}, layer {layer.name} ({layer.path}): its module ran twice in "
-                "one forward pass, so its output is not one point of a curve; name the layers "
-                "to observe with 'layers = [...]' in the suite entry"
-            )
-        x = _representations(layer, output, representation, special_tokens, model)
-        if x.shape[0] != len(current["units"]):
-            raise MeasurementError(
-                f"model {model!r}, layer {layer.name} ({layer.path}): expected one row per "
-                f"input ({len(current['units'])}), found shape {tuple(x.shape)}"
-            )
-        try:
-            accumulators[layer.name].update(x, current["units"])
-        except NonFiniteError as error:
-            raise NonFiniteError(
-                f"model {model!r}, layer {layer.name} ({layer.path}), batch "
-                f"{current['batch']} ({current['origin']}): {error}; look at the inputs of "
-                "this layer first: the earlier ones are finite"
-            ) from None
-
-    handles = [
-        loaded.module.get_submodule(layer.path).register_forward_hook(hook_of(layer))
-        for layer in loaded.layers
-    ]
-    batch_number = 0
-
-    def observe(batch: Sequence[Sample]) -> None:
-        nonlocal batch_number
-        fired.clear()
-        origin = f"{batch[0].origin} … {batch[-1].origin}" if len(batch) > 1 else batch[0].origin
-        current.update(
-            units=torch.tensor([sample.unit for sample in batch], dtype=torch.int64),
-            batch=batch_number,
-            origin=origin,
-        )
-        where = f"model {model!r}, batch {batch_number} ({origin})"
-        try:
-            inputs = loaded.preprocess([sample.content for sample in batch])
-            parameter = next(loaded.module.parameters(), None)
-            if parameter is not None:
-                inputs = {key: _to(value, parameter) for key, value in inputs.items()}
-            with torch.inference_mode():
-                loaded.module(**inputs)
-        except IsotestError:
-            raise
-        except Exception as error:
-            if own:
-                # A fault of isotest's, which must not be blamed on the model.
-                raise
-            raise MeasurementError(
-                f"{where}: the forward pass failed: {one_line(error)}"
-            ) from error
-        silent = [layer for layer in loaded.layers if layer.name not in fired]
-        if silent:
-            names = ", ".join(f"{layer.name} ({layer.path})" for layer in silent)
-            raise MeasurementError(
-                f"{where}: these layers were expected to run and did not: {names}; name the layers "
-                "to observe with 'layers = [...]' in the suite entry"
-            )
-        batch_number += 1
-
-    try:
-        yield observe
-    finally:
-        for handle in handles:
-            handle.remove()
-
-
-def _to(value: Tensor, parameter: Tensor) -> Tensor:
-    """Onto the model's device; floating inputs into its dtype too."""
-    dtype = parameter.dtype if value.is_floating_point() else value.dtype
-    return value.to(device=parameter.device, dtype=dtype)
-
-
-def _representations(
-    layer: ObservedLayer,
-    output: Any,
-    representation: Representation,
-    special_tokens: SpecialTokens,
-    model: str,
-) -> Tensor:
-    """The layer's output as (batch, length, width): what counts as one representation."""
-    import torch
-
-    x = layer.select(output)
-    expected = 3 if layer.kind == "tokens" else 4
-    if not isinstance(x, torch.Tensor) or x.dim() != expected:
-        found = tuple(x.shape) if isinstance(x, torch.Tensor) else type(x).__name__
-        shape = "(batch, length, width)" if layer.kind == "tokens" else "(batch, channels, h, w)"
-        raise MeasurementError(
-            f"model {model!r}, layer {layer.name} ({layer.path}): expected a tensor {shape}, "
-            f"found {found}; name the layers to observe with 'layers = [...]' in the suite entry"
-        )
-    if layer.kind == "tokens" and special_tokens == "exclude":
-        x = x[:, layer.prefix :]
-    if representation == "flattened":
-        return x.flatten(1).unsqueeze(1)
-    return x if layer.kind == "tokens" else x.flatten(2).transpose(1, 2)

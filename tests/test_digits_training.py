@@ -109,10 +109,10 @@ def test_the_shipped_checkpoint_reads_digits(script: Any) -> None:
 def test_isotest_feeds_the_model_what_it_was_trained_on(script: Any) -> None:
     torch = sys.modules["torch"]
     from isotest.data import open_data
-    from isotest.models.preprocess import preprocess_of
+    from isotest.models.feeds import FeedRequest, feed_of
 
     model = script.ViTForImageClassification.from_pretrained(SHIPPED)
-    prepare = preprocess_of(model, "digits", folder=SHIPPED, brought=None, overrides=None)
+    feed: Any = feed_of(FeedRequest(model, "digits", folder=SHIPPED))
     images = [sample.content for sample in open_data("sample:digits?split=held-out")]
     pixels, _ = script.digits("held-out")
-    torch.testing.assert_close(prepare(images)["pixel_values"], pixels, rtol=0, atol=1e-6)
+    torch.testing.assert_close(feed.preprocess(images)["pixel_values"], pixels, rtol=0, atol=1e-6)

@@ -7,36 +7,73 @@ table holds the families for which that reading is wrong, and why.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
 
 from isotest.errors import SourceError
 from isotest.models.probe import neighbours
-from isotest.models.select import channels_first, first
+from isotest.models.select import channels_first, first, length_first
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from torch import Tensor, nn
 
 
 @dataclass(frozen=True)
-class Anatomy:
-    """The parts of a model that are observed, as dotted paths.
+class Place:
+    """What is observed: a module's output or input, at one of its calls.
 
     Attributes:
-        stem: layer ``0``; ``None`` where no module yields what enters the first block.
-        blocks: layers ``1`` … ``n``.
-        final: the final norm (or top convolution); ``None`` where there is none.
-        select: from the raw output of a four-dimensional layer to (batch, channels, h, w).
-        positions: whether each position of a map is a representation, as in a transformer.
+        path: dotted path of the module.
+        side: its output, or what enters it.
+        call: which of its calls in one forward pass, from 0.
+        calls: how often it runs in one.
     """
 
-    stem: str | None
-    blocks: tuple[str, ...]
-    final: str | None
-    select: Callable[[Any], Tensor] = first
+    path: str
+    side: Literal["output", "input"] = "output"
+    call: int = 0
+    calls: int = 1
+
+
+@dataclass(frozen=True)
+class Stack:
+    """A stem, blocks that follow each other, and a final norm: one curve, or a part of one.
+
+    Attributes:
+        stem: layer ``0``; ``None`` where it is yet to be found, or where nothing yields it.
+        blocks: layers ``1`` … ``n``.
+        final: the final norm (or top convolution); ``None`` where there is none.
+        name: in front of its layers' names where a model has several stacks.
+        stream: whose positions its layers have; ``""``: those of the model's only input.
+        tokens: from raw output of three dimensions to (batch, length, width).
+        maps: from raw output of four dimensions to (batch, channels, height, width).
+    """
+
+    stem: Place | None
+    blocks: tuple[Place, ...]
+    final: Place | None
+    name: str = ""
+    stream: str = ""
+    tokens: Callable[[Any], Tensor] = first
+    maps: Callable[[Any], Tensor] = first
+
+
+@dataclass(frozen=True)
+class Anatomy:
+    """The parts of a model that are observed.
+
+    Attributes:
+        stacks: in forward order.
+        positions: whether each position of a map is a representation, as in a transformer.
+        made: streams whose valid positions the model makes itself, as in
+            :attr:`isotest.models.loaded.LoadedModel.made`.
+    """
+
+    stacks: tuple[Stack, ...]
     positions: bool = False
+    made: Mapping[str, tuple[str, Callable[[Any], Tensor]]] = field(default_factory=dict)
 
 
 def anatomy(module: nn.Module, inputs: Mapping[str, Tensor], what: str) -> Anatomy:
@@ -51,17 +88,25 @@ def anatomy(module: nn.Module, inputs: Mapping[str, Tensor], what: str) -> Anato
         SourceError: no repeated blocks are recognisable, or the forward pass fails.
     """
     known = outline(module)
-    if known.stem is not None:
-        return known
-    blocks = known.blocks
-    if not blocks:
+    stacks = tuple(_completed(stack, module, inputs, what) for stack in known.stacks)
+    return replace(known, stacks=stacks)
+
+
+def _completed(stack: Stack, module: nn.Module, inputs: Mapping[str, Tensor], what: str) -> Stack:
+    """With the stem and the final norm that one forward pass shows."""
+    if stack.stem is not None:
+        return stack
+    if not stack.blocks:
         raise SourceError(
             f"source {what!r}: no recognisable layers in {type(module).__name__} (no list of alike "
             "blocks); name the modules to observe in the suite entry, as in layers = "
             f"[{', '.join(repr(name) for name, _ in list(module.named_children())[:3])}]"
         )
-    stem, final = neighbours(module, inputs, what, blocks[0], blocks[-1])
-    return Anatomy(stem, blocks, final)
+    start, end = stack.blocks[0].path, stack.blocks[-1].path
+    stem, final = neighbours(module, inputs, what, start, end)
+    # Where the stem is no module, or shared between stacks: what enters the first block.
+    place = Place(start, "input") if stem is None or stack.name else Place(stem)
+    return replace(stack, stem=place, final=None if final is None else Place(final))
 
 
 def outline(module: nn.Module) -> Anatomy:
@@ -71,7 +116,20 @@ def outline(module: nn.Module) -> Anatomy:
         known = _FAMILIES.get(f"{cls.__module__.partition('.')[0]}.{cls.__name__}")
         if known is not None:
             return known(module)
-    return Anatomy(None, _repeated(module), None)
+    if getattr(getattr(module, "config", None), "is_encoder_decoder", False):
+        halves = [
+            Stack(None, places(blocks, half), None, name=half, stream=half)
+            for half in ("encoder", "decoder")
+            if (part := getattr(module, half, None)) is not None and (blocks := _repeated(part))
+        ]
+        if len(halves) == 2:
+            return Anatomy(tuple(halves))
+    return Anatomy((Stack(None, places(_repeated(module)), None),))
+
+
+def places(paths: Sequence[str], below: str = "") -> tuple[Place, ...]:
+    """The outputs of these modules."""
+    return tuple(Place(f"{below}.{path}" if below else path) for path in paths)
 
 
 def _repeated(module: nn.Module) -> tuple[str, ...]:
@@ -93,48 +151,118 @@ def _repeated(module: nn.Module) -> tuple[str, ...]:
     return best[1]
 
 
-def _children(module: nn.Module, path: str) -> tuple[str, ...]:
-    return tuple(f"{path}.{name}" for name, _ in module.get_submodule(path).named_children())
+def _children(module: nn.Module, path: str) -> tuple[Place, ...]:
+    return places([f"{path}.{name}" for name, _ in module.get_submodule(path).named_children()])
+
+
+def _one(
+    stem: str,
+    blocks: tuple[Place, ...],
+    final: str | None,
+    maps: Callable[[Any], Tensor] = first,
+    *,
+    positions: bool = False,
+) -> Anatomy:
+    """An anatomy of a single stack, whose parts run once."""
+    last = None if final is None else Place(final)
+    return Anatomy((Stack(Place(stem), blocks, last, maps=maps),), positions)
 
 
 def _segformer(module: nn.Module) -> Anatomy:
     # The first stage does the patch embedding itself: its input is the image.
     if hasattr(module, "encoder"):  # as in transformers 5.0: three lists, a stage ends in its norm
-        return Anatomy(
+        return _one(
             "encoder.patch_embeddings.0",
             _children(module, "encoder.layer_norm"),
             final=None,
             positions=True,
         )
-    return Anatomy(
+    return _one(
         "stages.0.patch_embeddings", _children(module, "stages"), final=None, positions=True
     )
 
 
 def _cvt(module: nn.Module) -> Anatomy:
     # As above. Its maps are flattened, as Godey et al. (2023) count it with the convolutions.
-    return Anatomy("encoder.stages.0.embedding", _children(module, "encoder.stages"), final=None)
+    return _one("encoder.stages.0.embedding", _children(module, "encoder.stages"), final=None)
+
+
+def _van(module: nn.Module) -> Anatomy:
+    # As above; transformers had it once, under the same names.
+    return _one("encoder.stages.0.embeddings", _children(module, "encoder.stages"), final=None)
 
 
 def _efficientnet(module: nn.Module) -> Anatomy:
     # The top convolution takes the place of a final norm.
-    return Anatomy("embeddings", _children(module, "encoder.blocks"), "encoder.top_activation")
+    return _one("embeddings", _children(module, "encoder.blocks"), "encoder.top_activation")
 
 
 def _timm_efficientnet(module: nn.Module) -> Anatomy:
     # Blocks are stages here, as in timm's own features; the top convolution's norm acts, too.
-    return Anatomy("bn1", _children(module, "blocks"), "bn2")
+    return _one("bn1", _children(module, "blocks"), "bn2")
 
 
 def _timm_resnet(module: nn.Module) -> Anatomy:
     # Stages are attributes, not a list; timm's own first feature is before the pooling.
-    return Anatomy("act1", ("layer1", "layer2", "layer3", "layer4"), final=None)
+    return _one("act1", places(["layer1", "layer2", "layer3", "layer4"]), final=None)
 
 
 def _timm_swin(module: nn.Module) -> Anatomy:
     # Maps with their channels last, whose positions are the tokens.
+    return _one(
+        "patch_embed", _children(module, "layers"), "norm", maps=channels_first, positions=True
+    )
+
+
+def _albert(module: nn.Module) -> Anatomy:
+    # Layers share their weights: a group of them runs for several layers in turn.
+    config: Any = module.config
+    share = config.num_hidden_layers / config.num_hidden_groups
+    groups = [int(layer / share) for layer in range(config.num_hidden_layers)]
+    blocks = tuple(
+        Place(
+            f"encoder.albert_layer_groups.{group}",
+            call=groups[:layer].count(group),
+            calls=groups.count(group),
+        )
+        for layer, group in enumerate(groups)
+    )
+    return Anatomy((Stack(Place("encoder.embedding_hidden_mapping_in"), blocks, None),))
+
+
+def _xlnet(module: nn.Module) -> Anatomy:
+    # Inside, the length comes before the batch.
+    blocks = _children(module, "layer")
+    return Anatomy((Stack(Place("layer.0", "input"), blocks, final=None, tokens=length_first),))
+
+
+def _canine(module: nn.Module) -> Anatomy:
+    # Characters, then a quarter as many molecules, then characters again: three lengths, three
+    # stacks, under the names of Clark et al. (2022).
     return Anatomy(
-        "patch_embed", _children(module, "layers"), "norm", select=channels_first, positions=True
+        (
+            Stack(
+                Place("initial_char_encoder.layer.0", "input"),
+                _children(module, "initial_char_encoder.layer"),
+                None,
+                name="characters",
+                stream="characters",
+            ),
+            Stack(
+                Place("chars_to_molecules"),
+                _children(module, "encoder.layer"),
+                None,
+                name="molecules",
+                stream="molecules",
+            ),
+            Stack(
+                Place("projection"),
+                _children(module, "final_char_encoder.layer"),
+                None,
+                name="upsampled",
+                stream="characters",
+            ),
+        )
     )
 
 
@@ -142,6 +270,11 @@ _FAMILIES: Mapping[str, Callable[[nn.Module], Anatomy]] = {
     "transformers.SegformerModel": _segformer,
     "transformers.CvtModel": _cvt,
     "transformers.EfficientNetModel": _efficientnet,
+    "transformers.AlbertModel": _albert,
+    "transformers.XLNetModel": _xlnet,
+    "transformers.CanineModel": _canine,
+    "transformers.VanModel": _van,
+    "isotest.VanModel": _van,
     "timm.EfficientNet": _timm_efficientnet,
     "timm.ResNet": _timm_resnet,
     "timm.SwinTransformer": _timm_swin,

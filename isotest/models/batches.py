@@ -1,18 +1,24 @@
-"""Batches of samples, in index order."""
+"""Batches of pieces, in order."""
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
-    from isotest.data.dataset import Dataset, Sample
+    from isotest.models.loaded import Piece
 
 
-def batches(dataset: Dataset, size: int) -> Iterator[list[Sample]]:
-    """Consecutive runs of ``size`` samples; the last one may be shorter."""
-    samples = iter(dataset)
-    while batch := list(itertools.islice(samples, size)):
+def batches(
+    pieces: Iterable[Piece], size: int, together: Callable[[Piece, Piece], bool]
+) -> Iterator[list[Piece]]:
+    """Consecutive runs of at most ``size`` pieces that may share a batch with the first of them."""
+    batch: list[Piece] = []
+    for piece in pieces:
+        if batch and (len(batch) == size or not together(batch[0], piece)):
+            yield batch
+            batch = []
+        batch.append(piece)
+    if batch:
         yield batch

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import isotest
 from isotest.content import ContentDigests, combined_digest
+from isotest.errors import SourceError
+from isotest.source import parse_source
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,6 +53,37 @@ def model_identity(
     return None if content is None else combined_digest([*content, config])
 
 
+def tokenizer_identity(
+    named: str | None,
+    *,
+    base: Path | None,
+    download: bool = False,
+    digests: ContentDigests | None = None,
+) -> str | None:
+    """The identity of a tokenizer that a suite names; ``""`` where it names none or a built-in one.
+
+    A model's own tokenizer belongs to the identity of the model.
+
+    Returns:
+        64 hexadecimal digits, ``""``, or ``None``: arbitrary code, something that is not here, or
+        a malformed source (whoever loads it says what is wrong).
+    """
+    if named is None or ":" not in named:
+        return ""
+    try:
+        source = parse_source(named, ("sample", "hub", "path", "package", "python"))
+    except SourceError:
+        return None
+    digests = digests or ContentDigests()
+    if source.scheme == "sample":
+        content: list[object] | None = [digests.of(SAMPLES.parent / "tokenizer")]
+    elif source.scheme == "hub":
+        content = _cached_snapshot(source.location, source.revision, download, "tokenizer.json")
+    else:
+        content = _content(source, {}, base or Path.cwd(), download, digests)
+    return None if content is None else combined_digest([named, *content])
+
+
 def _content(
     source: Source,
     config: Mapping[str, object],
@@ -85,7 +118,9 @@ def _content(
     return None if found is None else [*named, found]
 
 
-def _cached_snapshot(repository: str, revision: str | None, download: bool) -> list[object] | None:
+def _cached_snapshot(
+    repository: str, revision: str | None, download: bool, file: str = "config.json"
+) -> list[object] | None:
     """Commit and file names of what ``repository`` now resolves to in the hub's cache."""
     from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError
@@ -94,7 +129,7 @@ def _cached_snapshot(repository: str, revision: str | None, download: bool) -> l
     if download and not is_commit:
         return None
     try:
-        found = try_to_load_from_cache(repository, "config.json", revision=revision)
+        found = try_to_load_from_cache(repository, file, revision=revision)
     except HFValidationError:
         return None
     if not isinstance(found, str):

@@ -8,9 +8,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from isotest.errors import MissingError, SourceError, one_line
-from isotest.models.loaded import LoadedModel, Preprocess
+from isotest.errors import IsotestError, MissingError, SourceError, one_line
+from isotest.models.feeds import FEEDS, FeedRequest, feed_of
+from isotest.models.loaded import Inputs, LoadedModel
 from isotest.models.offline import offline
+from isotest.models.reading import Reading
 from isotest.models.registry import Built, Request, build
 from isotest.source import MODEL_SCHEMES, Source, did_you_mean, parse_source
 
@@ -18,17 +20,25 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     import torch
-    from torch import Tensor, nn
+    from torch import nn
 
     from isotest.models.layers import Layers
+    from isotest.models.loaded import Feed
 
-_BLANK = 224  # any size will do: it is resized like every other image
+_LIBRARIES = {
+    "vision": ("torchvision",),
+    "text": ("tokenizers",),
+    "characters": ("tokenizers",),
+    "speech": ("torchaudio",),
+}
 DTYPES = ("float32", "float64", "bfloat16", "float16")
 
 
 def load_model(
     source: Source | str,
     *,
+    modality: str = "vision",
+    reading: Reading | None = None,
     config: Mapping[str, object] | None = None,
     layers: Layers | None = None,
     preprocess: Mapping[str, object] | None = None,
@@ -44,6 +54,8 @@ def load_model(
 
     Args:
         source: where the model comes from, e.g. ``"init:vit?seed=0"``.
+        modality: what it is fed: ``"vision"``, ``"text"``, ``"characters"`` or ``"speech"``.
+        reading: how texts and recordings become sequences.
         config: overrides of the architecture's configuration.
         layers: modules to observe instead of those found: paths, which become ``0``, ``1``, …, or
             names to paths, below the base model.
@@ -80,15 +92,30 @@ def load_model(
         place, precision = _device(device), _dtype(dtype)
         module = _base_model(built.module).eval().requires_grad_(False)
         lender = _lender(built, request)
-        return _ready(module, built, lender, what, layers, preprocess, place, precision)
+        feeding = FeedRequest(
+            module=module,
+            what=what,
+            modality=known_modality(modality),
+            folder=lender.folder,
+            brought=lender.preprocess,
+            overrides=preprocess,
+            reading=reading or Reading(),
+            # A tokenizer is named in the suite, like the source that is stood in for.
+            base=base if like_base is None else like_base,
+            download=download,
+        )
+        return _ready(module, built, feeding, layers, place, precision)
 
 
 @contextmanager
 def borrow_module(
     module: nn.Module,
     *,
+    modality: str = "vision",
+    reading: Reading | None = None,
     layers: Layers | None = None,
     preprocess: Mapping[str, object] | None = None,
+    download: bool = False,
 ) -> Iterator[LoadedModel]:
     """Make a module of the caller's ready to be measured, and give it back as it was.
 
@@ -96,86 +123,101 @@ def borrow_module(
     every part of it is in the mode that it was in, as a training loop expects.
 
     Args:
-        module: takes images the way transformers' or timm's models do.
+        module: takes its inputs the way transformers' or timm's models do.
+        modality: as for :func:`load_model`.
+        reading: as for :func:`load_model`; it names a tokenizer where the module needs one.
         layers: as for :func:`load_model`.
         preprocess: as for :func:`load_model`.
+        download: whether a tokenizer may be fetched from the hub.
 
     Raises:
-        SourceError: it has no recognisable layers, or takes no images.
+        SourceError: it has no recognisable layers, or takes other inputs.
     """
     base = _base_model(module)
     modes = [(part, part.training) for part in base.modules()]
     base.eval()
     parameter = next(base.parameters(), None)
-    built = Built(module=base)
+    place = () if parameter is None else (parameter.device, parameter.dtype)
+    request = FeedRequest(
+        module=base,
+        what=type(module).__name__,
+        modality=known_modality(modality),
+        overrides=preprocess,
+        reading=reading or Reading(),
+        base=Path.cwd(),
+        download=download,
+    )
     try:
-        if parameter is None:
-            yield _ready(base, built, built, type(module).__name__, layers, preprocess)
-        else:
-            place, precision = parameter.device, parameter.dtype
-            yield _ready(
-                base, built, built, type(module).__name__, layers, preprocess, place, precision
-            )
+        yield _ready(base, Built(module=base), request, layers, *place)
     finally:
         for part, training in modes:
             part.training = training
 
 
+def known_modality(modality: str) -> str:
+    """``modality``, if there is a feed for it.
+
+    Raises:
+        SourceError: there is none.
+    """
+    if modality not in FEEDS:
+        raise SourceError(f"unknown modality {modality!r}{did_you_mean(modality, FEEDS)}")
+    return modality
+
+
 def _ready(
     module: nn.Module,
     built: Built,
-    lender: Built,
-    what: str,
+    request: FeedRequest,
     layers: Layers | None,
-    overrides: Mapping[str, object] | None,
     device: torch.device | None = None,
     dtype: torch.dtype | None = None,
 ) -> LoadedModel:
-    """What all sources share; ``lender`` is whose preprocessing is used."""
+    """What all sources share; ``request`` says how the model is fed."""
     from isotest.models.architecture import architecture, weights_fingerprint
     from isotest.models.layers import observe
-    from isotest.models.preprocess import preprocess_of
 
-    prepare: Preprocess = preprocess_of(
-        module, what, folder=lender.folder, brought=lender.preprocess, overrides=overrides
-    )
-    blank = _blank(prepare, module, what)
-    observation = observe(module, blank, what, layers)
+    feed = feed_of(request)
+    observation = observe(module, _blank(feed, module, request.what), request.what, layers)
     weights = weights_fingerprint(module)
     try:
         placed = module.to(device=device, dtype=dtype)
     except Exception as error:
         raise MissingError(
-            f"source {what!r}: {device} cannot hold the model: {error}", "use --isotest-device cpu"
+            f"source {request.what!r}: {device} cannot hold the model: {error}",
+            "use --isotest-device cpu",
         ) from error
+    libraries = ("torch", *_LIBRARIES[request.modality], *built.libraries)
     return LoadedModel(
         module=placed,
         layers=observation.layers,
-        preprocess=prepare,
+        feed=feed,
         architecture=architecture(module),
         weights=weights,
         commit=built.commit,
-        versions={name: version(name) for name in ("torch", "torchvision", *built.libraries)},
+        versions={name: version(name) for name in libraries},
         default_representation=observation.representation,
+        made=observation.made,
     )
 
 
-def _blank(prepare: Preprocess, module: nn.Module, what: str) -> dict[str, Tensor]:
-    """The inputs made of one grey image, in the dtype that the model was built in."""
-    from PIL import Image
-
+def _blank(feed: Feed, module: nn.Module, what: str) -> Inputs:
+    """The inputs made of one blank sample, in the dtype that the model was built in."""
     try:
-        inputs = dict(prepare([Image.new("RGB", (_BLANK, _BLANK), (128, 128, 128))]))
+        inputs = feed.batch([feed.blank()])
         parameter = next(module.parameters(), None)
-        return {
-            key: value
-            if parameter is None
-            else value.to(parameter.device, parameter.dtype if value.is_floating_point() else None)
-            for key, value in inputs.items()
+        if parameter is None:
+            return inputs
+        arguments = {
+            key: value.to(parameter.device, parameter.dtype if value.is_floating_point() else None)
+            for key, value in inputs.arguments.items()
         }
+        return Inputs(arguments, inputs.positions)
+    except IsotestError:
+        raise
     except Exception as error:
         raise SourceError(
-            f"source {what!r}: its image preprocessing fails on one blank image: {one_line(error)}"
+            f"source {what!r}: its preprocessing fails on one blank input: {one_line(error)}"
         ) from error
 
 

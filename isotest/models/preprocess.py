@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import inspect
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from isotest.errors import SourceError
+from isotest.models.feed import PlainFeed
+from isotest.models.feeds import input_name
 from isotest.source import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from PIL.Image import Image
     from torch import Tensor, nn
 
-    from isotest.models.loaded import Preprocess
+    from isotest.models.feeds import FeedRequest
+    from isotest.models.loaded import Feed, Preprocess
 
 # PIL's nearest is torch's "nearest-exact": the pixel whose centre is closest.
 INTERPOLATIONS = {"nearest": "nearest-exact", "bilinear": "bilinear", "bicubic": "bicubic"}
@@ -91,15 +92,8 @@ class ImagePreprocess:
         }
 
 
-def preprocess_of(
-    module: nn.Module,
-    what: str,
-    *,
-    folder: Path | None,
-    brought: Preprocess | None,
-    overrides: Mapping[str, object] | None,
-) -> Preprocess:
-    """How images become inputs of ``module``.
+def image_feed(request: FeedRequest) -> Feed:
+    """How images become inputs of a module.
 
     In this order: what the source brought itself; the suite's ``preprocess`` (complete in itself:
     it replaces the folder's); the image processor in the folder; timm's data configuration of the
@@ -107,22 +101,24 @@ def preprocess_of(
     -1 … 1.
 
     Raises:
-        SourceError: the model takes no images, an unknown key or a malformed value, or a damaged
-            ``preprocessor_config.json``.
+        SourceError: an unknown key or a malformed value, or a damaged ``preprocessor_config.json``.
     """
-    if brought is not None:
+    from PIL import Image
+
+    grey = Image.new("RGB", (_DEFAULT_SIZE, _DEFAULT_SIZE), (128, 128, 128))
+    return PlainFeed(_preprocess_of(request), grey)
+
+
+def _preprocess_of(request: FeedRequest) -> Preprocess:
+    what, overrides, folder = request.what, request.overrides, request.folder
+    if request.brought is not None:
         if overrides:
             raise SourceError(
                 f"source {what!r}: it brings its own preprocessing; remove 'preprocess' from the "
                 "suite entry"
             )
-        return brought
-    name = _input_name(module)
-    if name in ("input_ids", "input_values", "input_features"):
-        raise SourceError(
-            f"source {what!r}: {type(module).__name__} takes {name}, and only images are fed so far"
-        )
-    configured = _configured(module, name, what)
+        return request.brought
+    configured = _configured(request.module, input_name(request.module), what)
     if overrides:
         configured = _overridden(configured, overrides, what)
     elif folder is not None and (folder / "preprocessor_config.json").is_file():
@@ -145,13 +141,6 @@ def require_decodable(height: int, width: int, what: str) -> None:
             f"source {what!r}: expected its images to be resized to at most {_MAX_PIXELS} pixels, "
             f"found {height}x{width}"
         )
-
-
-def _input_name(module: nn.Module) -> str:
-    named = getattr(module, "main_input_name", None)
-    if isinstance(named, str):
-        return named
-    return next(iter(inspect.signature(module.forward).parameters), "pixel_values")
 
 
 def _configured(module: nn.Module, name: str, what: str) -> ImagePreprocess:

@@ -1,4 +1,4 @@
-"""One forward pass of one blank image: what runs, in which order, with which shapes.
+"""One forward pass of one blank input: what runs, in which order, with which shapes.
 
 A layer that is found by name alone may never run, run twice, or turn out not to be what its name
 says. Looking once, before anything is measured, costs a forward pass of a single input.
@@ -7,13 +7,13 @@ says. Looking once, before anything is measured, costs a forward pass of a singl
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from isotest.errors import IsotestError, SourceError, one_line
 from isotest.models.select import first
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from torch import Tensor, nn
 
@@ -24,7 +24,7 @@ class Seen:
 
     Attributes:
         calls: how often it ran.
-        shape: of its output's first tensor; ``None`` where there is none.
+        shape: of the first tensor in its output, or input; ``None`` where there is none.
     """
 
     calls: int = 0
@@ -32,23 +32,36 @@ class Seen:
 
 
 def watch(
-    module: nn.Module, inputs: Mapping[str, Tensor], what: str, paths: tuple[str, ...]
-) -> dict[str, Seen]:
-    """How often each of ``paths`` runs in one forward pass, and the shape of what comes out.
+    module: nn.Module,
+    inputs: Mapping[str, Tensor],
+    what: str,
+    paths: Collection[tuple[str, Literal["output", "input"]]],
+) -> dict[tuple[str, str], Seen]:
+    """How often each module runs in one forward pass, and the shape of what leaves or enters it.
 
     Raises:
         SourceError: the forward pass fails.
     """
-    seen = {path: Seen() for path in paths}
+    seen: dict[tuple[str, str], Seen] = {key: Seen() for key in paths}
 
-    def hook_of(path: str) -> Callable[[Any, Any, Any], None]:
-        def hook(_module: Any, _inputs: Any, output: Any) -> None:
-            shape = getattr(first(output), "shape", None)
-            seen[path] = Seen(seen[path].calls + 1, None if shape is None else tuple(shape))
+    def note(key: tuple[str, str], value: Any) -> None:
+        shape = getattr(first(value), "shape", None)
+        seen[key] = Seen(seen[key].calls + 1, None if shape is None else tuple(shape))
 
-        return hook
+    def after(key: tuple[str, str]) -> Callable[[Any, Any, Any], None]:
+        return lambda _module, _args, output: note(key, output)
 
-    handles = [module.get_submodule(path).register_forward_hook(hook_of(path)) for path in seen]
+    def before(key: tuple[str, str]) -> Callable[[Any, Any, Any], None]:
+        return lambda _module, args, kwargs: note(key, args or kwargs)
+
+    handles: list[Any] = []
+    for path, side in seen:
+        part = module.get_submodule(path)
+        if side == "input":
+            hook = before((path, side))
+            handles.append(part.register_forward_pre_hook(hook, with_kwargs=True))
+        else:
+            handles.append(part.register_forward_hook(after((path, side))))
     run(module, inputs, what, handles)
     return seen
 
@@ -124,9 +137,13 @@ def run(module: nn.Module, inputs: Mapping[str, Tensor], what: str, handles: lis
         raise
     except Exception as error:
         shapes = ", ".join(f"{key} {tuple(value.shape)}" for key, value in inputs.items())
+        images = any(value.dim() == 4 for value in inputs.values())
+        remedy = (
+            "; 'preprocess' in the suite entry sets the size and the channels" if images else ""
+        )
         raise SourceError(
             f"source {what!r}: {type(module).__name__} fails on one blank input ({shapes}): "
-            f"{one_line(error)}; 'preprocess' in the suite entry sets the size and the channels"
+            f"{one_line(error)}{remedy}"
         ) from error
     finally:
         for handle in handles:

@@ -23,6 +23,11 @@ def channels_first(output: Any) -> Tensor:
     return first(output).permute(0, 3, 1, 2)
 
 
+def length_first(output: Any) -> Tensor:
+    """Tokens with their length first, (length, batch, width), as (batch, length, width)."""
+    return first(output).transpose(0, 1)
+
+
 def one_token(output: Any) -> Tensor:
     """One vector per input, (batch, width), as one token: (batch, 1, width)."""
     return first(output).unsqueeze(1)

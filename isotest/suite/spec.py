@@ -27,7 +27,7 @@ from isotest.source import DATA_SCHEMES, MODEL_SCHEMES, parse_source
 from isotest.suite.checks import Checks, CheckSpec, fault
 from isotest.suite.names import NAME_PATTERN, folded, name_fault
 
-Modality = Literal["vision"]
+Modality = Literal["vision", "text", "characters", "speech"]
 MODALITIES: tuple[str, ...] = get_args(Modality)
 
 _LARGEST_SEED = 2**63 - 1
@@ -96,13 +96,39 @@ class MeasureSpec(_Table):
         "positions, feature maps: flattened)",
     )
     special_tokens: Literal["include", "exclude"] = Field(
-        "exclude", description="whether prefix tokens (CLS, distillation, registers) count"
+        "exclude",
+        description="whether tokens count that a tokenizer or a model adds (CLS, SEP, registers)",
     )
     batch_size: int = Field(
         8, ge=1, description="inputs per forward pass; the numbers do not depend on it"
     )
     dtype: Literal["float32", "float64", "bfloat16", "float16"] = Field(
         "float32", description="of the model; sums are always kept in float64"
+    )
+    tokenizer: str | None = Field(
+        None,
+        min_length=1,
+        description="what turns texts into ids: a source such as 'sample:tokenizer' (for untrained "
+        "models) or 'hub:OWNER/NAME', or 'bytes', 'codepoints', 'words'; the model's own unless "
+        "given",
+    )
+    packing: Literal["windows", "documents"] = Field(
+        "windows",
+        description="'windows': texts are joined and cut into sequences of exactly 'length'; "
+        "'documents': one text, one sequence, cut off after 'length'",
+    )
+    length: int = Field(
+        128,
+        ge=1,
+        description="of a text's sequences, in the model's units (tokens, characters, bytes, "
+        "words), special ones included",
+    )
+    decoder: Literal["input", "transcript", "random"] | None = Field(
+        None,
+        description="what the decoder of an encoder-decoder model reads: 'input': the text, "
+        "shifted right; 'transcript': of a recording; 'random': ids drawn by the number of the "
+        "sequence, for untrained models; by the modality unless given (text: input, speech: "
+        "transcript)",
     )
 
 

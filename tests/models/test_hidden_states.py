@@ -9,6 +9,7 @@ import torch
 from PIL import Image
 
 from isotest.models import LoadedModel, load_model
+from tests.feeding import arguments
 from tests.models.tiny import TIMM, TRANSFORMERS
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ PREFIX = {"vit": 1, "deit": 2, "beit": 1}
 @pytest.mark.parametrize("model_type", sorted(TRANSFORMERS))
 def test_layers_equal_output_hidden_states(model_type: str) -> None:
     loaded = load_model(f"init:{model_type}?seed=3", config=TRANSFORMERS[model_type])
-    inputs = loaded.preprocess(images())
+    inputs = arguments(loaded, images())
     found = observed(loaded, inputs)
     with torch.inference_mode():
         output = loaded.module(**inputs, output_hidden_states=True)
@@ -84,7 +85,7 @@ def test_kinds_prefixes_and_representation(model_type: str) -> None:
 
 def test_vit_final_is_the_norm_of_the_last_block() -> None:
     loaded = load_model("init:vit", config=TRANSFORMERS["vit"])
-    found = observed(loaded, loaded.preprocess(images()))
+    found = observed(loaded, arguments(loaded, images()))
     last = found[str(TRANSFORMERS["vit"]["num_hidden_layers"])]
     with torch.inference_mode():
         normed = loaded.module.get_submodule("layernorm")(last)
@@ -97,7 +98,7 @@ def test_stems_without_an_entry_are_what_enters_the_first_block(
     model_type: str, stage: str
 ) -> None:
     loaded = load_model(f"init:{model_type}", config=TRANSFORMERS[model_type])
-    inputs = loaded.preprocess(images())
+    inputs = arguments(loaded, images())
     entering: list[Tensor] = []
     first = "stages.0.blocks.0" if model_type == "segformer" else "encoder.stages.0.layers.0"
     handle = loaded.module.get_submodule(first).register_forward_pre_hook(
@@ -118,8 +119,8 @@ def test_segformer_without_its_last_reshape_has_tokens_there() -> None:
 @pytest.mark.parametrize("name", sorted(TIMM))
 def test_layers_equal_timms_forward_intermediates(name: str) -> None:
     loaded = load_model(f"timm:{name}?pretrained=false&seed=3", config=TIMM[name])
-    (x,) = loaded.preprocess(images()).values()
-    found = observed(loaded, loaded.preprocess(images()))
+    (x,) = arguments(loaded, images()).values()
+    found = observed(loaded, arguments(loaded, images()))
     module: Any = loaded.module
     tokens = "patch" in name and "swin" not in name
     extra: dict[str, Any] = {"extra_blocks": True} if name.startswith("efficientnet") else {}
@@ -150,7 +151,7 @@ def test_timm_embedding_is_what_enters_the_first_block(name: str) -> None:
     loaded.module.get_submodule("blocks.0").register_forward_pre_hook(
         lambda _module, args: entering.append(args[0])
     )
-    stem = observed(loaded, loaded.preprocess(images()))["0"]
+    stem = observed(loaded, arguments(loaded, images()))["0"]
     torch.testing.assert_close(stem, entering[0], rtol=0, atol=0)
     assert stem.shape[1] == 1 + 16
 
@@ -160,6 +161,6 @@ def test_half_precision_and_double_run() -> None:
         loaded = load_model("init:vit", config=TRANSFORMERS["vit"], dtype=dtype)
         inputs = {
             key: value.to(getattr(torch, dtype))
-            for key, value in loaded.preprocess(images()).items()
+            for key, value in arguments(loaded, images()).items()
         }
         assert observed(loaded, inputs)["1"].dtype == getattr(torch, dtype)

@@ -52,7 +52,7 @@ def test_the_default_configuration_has_its_real_size() -> None:
     assert [layer.name for layer in loaded.layers] == [str(k) for k in range(13)] + ["final"]
     # ViT-B/16 without pooler and head: 86M minus the head's 0.77M (Dosovitskiy et al. 2021).
     assert sum(p.numel() for p in loaded.module.parameters()) == 85_798_656
-    assert loaded.preprocess.describe()["size"] == "224x224"
+    assert loaded.feed.describe()["size"] == "224x224"
     assert loaded.commit is None
     assert {"torch", "transformers"} <= set(loaded.versions)
 
@@ -71,7 +71,7 @@ def test_the_default_configuration_has_its_real_size() -> None:
         ("init:vit", {"hidden_size": "x"}, "configuration refuses the values"),
         ("init:vit", {**VIT, "patch_size": 0}, "cannot build the model"),
         ("init:vit", {**VIT, "num_channels": 5}, "1 or 3 channels, found num_channels = 5"),
-        ("init:bert", {"num_hidden_layers": 1}, "takes input_ids, and only images"),
+        ("init:bert", {"num_hidden_layers": 1}, "BertModel takes texts, and the modality is 'vision'"),
         ("init:clip_text_model_zzz", {}, "unknown model type"),
         ("initt:vit", {}, "unknown scheme 'initt'; did you mean 'init'?"),
     ],

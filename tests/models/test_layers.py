@@ -11,6 +11,7 @@ from transformers import AutoConfig, AutoModel
 from isotest.errors import SourceError
 from isotest.models import load_model
 from isotest.models.layers import observe
+from isotest.models.loaded import Inputs
 from tests.models.code import plain
 from tests.models.tiny import VIT
 
@@ -64,9 +65,10 @@ def test_hooks_of_the_search_are_gone() -> None:
     assert not any(part._forward_hooks or part._forward_pre_hooks for part in module.modules())
 
 
-def test_depth_one_is_a_list_of_one() -> None:
-    observation = observe(plain(depth=1), {"image": torch.zeros(1, 3, 16, 16)}, "here")
-    assert [layer.name for layer in observation.layers] == ["1", "final"]
+def test_depth_one_is_a_list_of_one_and_its_input_is_the_stem() -> None:
+    observation = observe(plain(depth=1), Inputs({"image": torch.zeros(1, 3, 16, 16)}), "here")
+    assert [layer.name for layer in observation.layers] == ["0", "1", "final"]
+    assert [layer.side for layer in observation.layers] == ["input", "output", "output"]
 
 
 @pytest.mark.parametrize(
@@ -86,7 +88,7 @@ def test_language_models_need_no_entry(
     auto: Any = AutoModel
     module = auto.from_config(AutoConfig.for_model(model_type, **tiny)).eval()
     inputs = {"input_ids": torch.arange(6)[None]}
-    layers = observe(module, inputs, "here").layers
+    layers = observe(module, Inputs(inputs), "here").layers
     names = ["0", "1", "2"] + (["final"] if final else [])
     assert [layer.name for layer in layers] == names
     assert layers[0].path == stem

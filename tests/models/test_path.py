@@ -70,7 +70,7 @@ def test_a_saved_classifier_is_comparable_with_the_untrained_model(
     assert saved.architecture == untrained.architecture
     assert saved.weights != untrained.weights
     assert saved.layers == untrained.layers
-    assert saved.preprocess.describe() == untrained.preprocess.describe()
+    assert saved.feed.describe() == untrained.feed.describe()
 
 
 def test_saving_and_loading_keeps_the_weights(tmp_path: Path) -> None:
@@ -253,7 +253,7 @@ def test_a_state_dict_takes_the_architecture_of_the_entry(tmp_path: Path, like: 
     assert stand_in.architecture == entry.architecture
     assert stand_in.layers == entry.layers
     assert stand_in.weights != entry.weights
-    assert stand_in.preprocess.describe() == entry.preprocess.describe()
+    assert stand_in.feed.describe() == entry.feed.describe()
 
 
 def test_a_state_dict_of_another_model_is_refused(tmp_path: Path) -> None:
@@ -279,6 +279,6 @@ def test_a_stand_in_is_fed_what_the_entry_is_fed(folder: Path, tmp_path: Path) -
         )
     for like, expected in (("path:entry", "0.25"), ("init:vit", "0.5")):
         loaded = load_model(f"path:{folder}", like=like, like_base=tmp_path)
-        assert loaded.preprocess.describe()["mean"] == " ".join([expected] * 3)
-    alone = load_model(f"path:{folder}").preprocess.describe()
+        assert loaded.feed.describe()["mean"] == " ".join([expected] * 3)
+    alone = load_model(f"path:{folder}").feed.describe()
     assert alone["mean"] == "0.75 0.75 0.75"

@@ -19,8 +19,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+def preprocess_of(source: str, **options: Any) -> Any:
+    feed: Any = load_model(source, **options).feed
+    return feed.preprocess
+
+
 def vit(**preprocess: Any) -> Any:
-    return load_model("init:vit", config=VIT, preprocess=preprocess or None).preprocess
+    return preprocess_of("init:vit", config=VIT, preprocess=preprocess or None)
 
 
 def test_an_image_of_the_target_size_is_not_resampled() -> None:
@@ -48,7 +53,7 @@ def test_stretching_and_cropping_are_not_the_same() -> None:
 
 
 def test_one_channel_is_luma() -> None:
-    prepare = load_model("init:vit", config={**VIT, "num_channels": 1}).preprocess
+    prepare = preprocess_of("init:vit", config={**VIT, "num_channels": 1})
     red = prepare([Image.new("RGB", (32, 32), (255, 0, 0))])["pixel_values"]
     assert red.shape == (1, 1, 32, 32)
     # ITU-R 601: 0.299 of red.
@@ -64,7 +69,7 @@ def test_the_configuration_decides_and_the_suite_overrides() -> None:
         "std": "0.5 0.5 0.5",
         "channels": 3,
     }
-    changed = load_model(
+    changed = preprocess_of(
         "init:resnet",
         config={"embedding_size": 8, "hidden_sizes": [8, 8, 8, 8], "depths": [1, 1, 1, 1]},
         preprocess={
@@ -74,7 +79,7 @@ def test_the_configuration_decides_and_the_suite_overrides() -> None:
             "mean": [0.1, 0.2, 0.3],
             "std": 1,
         },
-    ).preprocess
+    )
     assert changed.describe() == {
         "size": "48x64",
         "resize": "shorter edge to 70",
@@ -128,7 +133,7 @@ def processor(folder: Path, **settings: Any) -> Any:
 
 def test_a_folders_processor_is_used_as_it_is(tmp_path: Path) -> None:
     made = processor(tmp_path, image_mean=[0.1, 0.2, 0.3])
-    prepare = load_model(f"path:{tmp_path}").preprocess
+    prepare = preprocess_of(f"path:{tmp_path}")
     expected = made(images=images(), return_tensors="pt")["pixel_values"]
     torch.testing.assert_close(prepare(images())["pixel_values"], expected, rtol=0, atol=0)
 
@@ -136,7 +141,7 @@ def test_a_folders_processor_is_used_as_it_is(tmp_path: Path) -> None:
 @pytest.mark.parametrize("resample", [0, 2, 3])
 def test_equal_steps_have_equal_descriptions(tmp_path: Path, resample: int) -> None:
     processor(tmp_path, resample=resample)
-    folder = load_model(f"path:{tmp_path}").preprocess
+    folder = preprocess_of(f"path:{tmp_path}")
     name = {0: "nearest", 2: "bilinear", 3: "bicubic"}[resample]
     ours = vit(interpolation=name)
     assert folder.describe() == ours.describe()
@@ -151,7 +156,7 @@ def test_equal_steps_have_equal_descriptions(tmp_path: Path, resample: int) -> N
 )
 def test_other_steps_have_other_descriptions(tmp_path: Path, setting: dict[str, Any]) -> None:
     processor(tmp_path, **setting)
-    described = load_model(f"path:{tmp_path}").preprocess.describe()
+    described = load_model(f"path:{tmp_path}").feed.describe()
     assert described != vit().describe()
     key = next(iter(setting))
     assert described[key] == setting[key]
@@ -160,14 +165,14 @@ def test_other_steps_have_other_descriptions(tmp_path: Path, setting: dict[str, 
 
 def test_a_processor_that_fails_is_one_clear_message(tmp_path: Path) -> None:
     processor(tmp_path, do_center_crop=True)
-    with pytest.raises(SourceError, match=r"preprocessing fails on one blank image: .*crop_size"):
+    with pytest.raises(SourceError, match=r"preprocessing fails on one blank input: .*crop_size"):
         load_model(f"path:{tmp_path}")
 
 
 def test_the_suite_takes_a_folders_processors_place(tmp_path: Path) -> None:
     processor(tmp_path, image_mean=[0.1, 0.2, 0.3])
     loaded = load_model(f"path:{tmp_path}", preprocess={"mean": 0.25})
-    assert loaded.preprocess.describe()["mean"] == "0.25 0.25 0.25"
+    assert loaded.feed.describe()["mean"] == "0.25 0.25 0.25"
 
 
 def test_a_damaged_processor_is_one_clear_message(tmp_path: Path) -> None:

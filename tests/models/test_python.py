@@ -7,6 +7,7 @@ from PIL import Image
 
 from isotest.errors import MissingError, SourceError
 from isotest.models import load_model
+from tests.feeding import arguments
 
 CODE = "python:tests.models.code:"
 
@@ -14,17 +15,18 @@ CODE = "python:tests.models.code:"
 def test_a_module_that_no_library_knows() -> None:
     loaded = load_model(f"{CODE}plain")
     assert [(layer.name, layer.path) for layer in loaded.layers] == [
+        ("0", "body.0"),
         ("1", "body.0"),
         ("2", "body.1"),
         ("3", "body.2"),
         ("final", "last"),
     ]
     assert {layer.kind for layer in loaded.layers} == {"tokens"}
-    assert set(loaded.preprocess([Image.new("RGB", (9, 9))])) == {"image"}
+    assert set(arguments(loaded, [Image.new("RGB", (9, 9))])) == {"image"}
 
 
 def test_the_suites_configuration_becomes_arguments() -> None:
-    assert len(load_model(f"{CODE}plain", config={"depth": 5}).layers) == 6
+    assert len(load_model(f"{CODE}plain", config={"depth": 5}).layers) == 7
 
 
 def test_a_head_model_is_observed_at_its_backbone() -> None:
@@ -35,7 +37,7 @@ def test_a_head_model_is_observed_at_its_backbone() -> None:
 
 def test_preprocessing_that_comes_with_the_module() -> None:
     loaded = load_model(f"{CODE}with_preprocess")
-    assert loaded.preprocess.describe()["size"] == "16x16"
+    assert loaded.feed.describe()["size"] == "16x16"
 
 
 def test_convolutions_of_one_channel_need_to_be_told() -> None:
@@ -48,6 +50,7 @@ def test_vectors_are_single_tokens() -> None:
     loaded = load_model(f"{CODE}perceptron")
     assert [(layer.name, layer.path) for layer in loaded.layers] == [
         ("0", "flatten"),
+        ("0", "body.0"),
         ("1", "body.0"),
         ("2", "body.1"),
     ]
@@ -71,7 +74,7 @@ def test_vectors_are_single_tokens() -> None:
         ("broken", "Broken fails on one blank input (image (1, 3, 224, 224)): ValueError: broken"),
         (
             "shared",
-            "layer '1' (module body.0): expected it to run once in a forward pass, it ran 4",
+            "layer '0' (module body.0): expected it to run once in a forward pass, it ran 4",
         ),
     ],
 )

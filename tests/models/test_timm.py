@@ -71,7 +71,7 @@ def test_weights_that_are_not_cached_are_missing(
 
 
 def test_preprocessing_is_timms_own() -> None:
-    described = load_model("timm:resnet18?pretrained=false").preprocess.describe()
+    described = load_model("timm:resnet18?pretrained=false").feed.describe()
     assert described == {
         "size": "224x224",
         "resize": "shorter edge to 235",

@@ -13,6 +13,7 @@ from isotest.data.load import open_data
 from isotest.measurement import measure_loaded
 from isotest.models.load import load_model
 from isotest.suite import load_suite
+from tests.feeding import arguments
 from tests.real.vit import PHOTOGRAPHS, SUITES
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def measured(loaded: LoadedModel, data: Dataset) -> dict[str, float]:
 
 
 def inputs_of(loaded: LoadedModel, data: Dataset) -> Mapping[str, torch.Tensor]:
-    return loaded.preprocess([sample.content for sample in data])
+    return arguments(loaded, [sample.content for sample in data])
 
 
 @pytest.mark.parametrize(("suite", "spec"), ENTRIES)

@@ -1,0 +1,1 @@
+"""Texts to sequences of ids: encoders, packing, padding, masks."""

@@ -1,0 +1,229 @@
+"""Hooks that fold the outputs of observed modules into sums while a model runs."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Literal
+
+from isotest.errors import IsotestError, MeasurementError, NonFiniteError, one_line
+from isotest.models.loaded import Positions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from torch import Tensor, nn
+
+    from isotest.models.loaded import Inputs, LoadedModel, ObservedLayer, Piece
+    from isotest.statistics.layer import LayerStatistics
+
+Representation = Literal["positions", "flattened"]
+SpecialTokens = Literal["include", "exclude"]
+
+_NAME_LAYERS = "name the layers to observe with 'layers = [...]' in the suite entry"
+
+
+class Observer:
+    """Runs batches through a model and folds every observed layer into its sums.
+
+    Args:
+        loaded: the model, its layers and its feed.
+        sums: by layer name.
+        representation: what counts as one representation.
+        special_tokens: whether special positions count.
+        model: the entry's name, for messages.
+    """
+
+    def __init__(
+        self,
+        loaded: LoadedModel,
+        sums: Mapping[str, LayerStatistics],
+        representation: Representation,
+        special_tokens: SpecialTokens,
+        model: str,
+    ) -> None:
+        self._loaded = loaded
+        self._sums = sums
+        self._representation = representation
+        self._special_tokens = special_tokens
+        self._model = model
+        self._calls: dict[tuple[str, str], int] = {}
+        self._own: list[Exception] = []
+        self._positions: dict[str, Positions] = {}
+        self._units: Any = None
+        self._batch = 0
+        self._origin = ""
+
+    @contextmanager
+    def hooked(self) -> Iterator[Callable[[Sequence[Piece]], None]]:
+        """Put the hooks on; yields the function that runs one batch; takes them off again."""
+        handles = [self._hook_mask(stream) for stream in self._loaded.made]
+        places: dict[tuple[str, Literal["output", "input"]], dict[int, ObservedLayer]] = {}
+        for layer in self._loaded.layers:
+            places.setdefault((layer.path, layer.side), {})[layer.call] = layer
+        handles += [self._hook(path, side, layers) for (path, side), layers in places.items()]
+        try:
+            yield self._run
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def _hook(
+        self, path: str, side: Literal["output", "input"], layers: Mapping[int, ObservedLayer]
+    ) -> Any:
+        expected = next(iter(layers.values())).calls
+
+        def observed(value: Any) -> None:
+            call = self._calls.get((path, side), 0)
+            self._calls[path, side] = call + 1
+            try:
+                if call >= expected:
+                    raise MeasurementError(
+                        f"{self._where(next(iter(layers.values())))}: its module ran more often "
+                        f"than expected ({expected}) in one forward pass, so its output is not one "
+                        f"point of a curve; {_NAME_LAYERS}"
+                    )
+                if call in layers:
+                    self._fold(layers[call], value)
+            except Exception as error:
+                self._own.append(error)
+                raise
+
+        module = self._loaded.module.get_submodule(path)
+        if side == "input":
+            return module.register_forward_pre_hook(
+                lambda _module, args, kwargs: observed(args or kwargs), with_kwargs=True
+            )
+        return module.register_forward_hook(lambda _module, _args, output: observed(output))
+
+    def _hook_mask(self, stream: str) -> Any:
+        path, select = self._loaded.made[stream]
+
+        def hook(_module: Any, _args: Any, output: Any) -> None:
+            import torch
+
+            valid = select(output).bool()
+            self._positions[stream] = Positions(valid, torch.zeros_like(valid))
+
+        return self._loaded.module.get_submodule(path).register_forward_hook(hook)
+
+    def _run(self, pieces: Sequence[Piece]) -> None:
+        import torch
+
+        self._calls.clear()
+        ends = (pieces[0].origin, pieces[-1].origin)
+        self._origin = " … ".join(dict.fromkeys(ends))
+        self._units = torch.tensor([piece.unit for piece in pieces], dtype=torch.int64)
+        where = f"model {self._model!r}, batch {self._batch} ({self._origin})"
+        try:
+            inputs = _placed(self._loaded.feed.batch(pieces), self._loaded.module)
+            self._positions = dict(inputs.positions)
+            with torch.inference_mode():
+                self._loaded.module(**inputs.arguments)
+        except IsotestError:
+            raise
+        except Exception as error:
+            if self._own:
+                # A fault of isotest's, which must not be blamed on the model.
+                raise
+            raise MeasurementError(
+                f"{where}: the forward pass failed: {one_line(error)}"
+            ) from error
+        silent = [
+            layer
+            for layer in self._loaded.layers
+            if self._calls.get((layer.path, layer.side), 0) != layer.calls
+        ]
+        if silent:
+            names = ", ".join(f"{layer.name} ({layer.path})" for layer in silent)
+            raise MeasurementError(
+                f"{where}: these layers were expected to run and did not: {names}; {_NAME_LAYERS}"
+            )
+        self._batch += 1
+
+    def _fold(self, layer: ObservedLayer, value: Any) -> None:
+        x = self._tensor(layer, value)
+        if x.shape[0] != len(self._units):
+            raise MeasurementError(
+                f"{self._where(layer)}: expected one row per input ({len(self._units)}), found "
+                f"shape {tuple(x.shape)}"
+            )
+        mask = self._mask(layer, x) if layer.kind == "tokens" else None
+        if layer.kind == "tokens" and self._special_tokens == "exclude":
+            x = x[:, layer.prefix :]
+            mask = None if mask is None else mask[:, layer.prefix :]
+        if self._representation == "flattened":
+            if mask is not None:
+                raise MeasurementError(
+                    f"{self._where(layer)}: flattened representations need inputs without padding "
+                    "or special tokens; use representation = 'positions'"
+                )
+            x = x.flatten(1).unsqueeze(1)
+        elif layer.kind == "map":
+            x = x.flatten(2).transpose(1, 2)
+        try:
+            self._sums[layer.name].update(x, self._units, mask)
+        except NonFiniteError as error:
+            raise NonFiniteError(
+                f"{self._where(layer)}, batch {self._batch} ({self._origin}): {error}; look at the "
+                "inputs of this layer first: the earlier ones are finite"
+            ) from None
+
+    def _tensor(self, layer: ObservedLayer, value: Any) -> Tensor:
+        """The layer's tensor: (batch, length, width), or (batch, channels, height, width)."""
+        import torch
+
+        x = layer.select(value)
+        expected = 3 if layer.kind == "tokens" else 4
+        if not isinstance(x, torch.Tensor) or x.dim() != expected:
+            found = tuple(x.shape) if isinstance(x, torch.Tensor) else type(x).__name__
+            shape = "(batch, length, width)" if expected == 3 else "(batch, channels, h, w)"
+            raise MeasurementError(
+                f"{self._where(layer)}: expected a tensor {shape}, found {found}; {_NAME_LAYERS}"
+            )
+        return x
+
+    def _mask(self, layer: ObservedLayer, x: Tensor) -> Tensor | None:
+        """Which positions count, (batch, length); ``None``: all of them."""
+        positions = self._positions.get(layer.stream)
+        if positions is None:
+            if layer.stream:
+                raise MeasurementError(
+                    f"{self._where(layer)}: nothing says which of its positions ({layer.stream}) "
+                    "are padding"
+                )
+            return None
+        mask = positions.valid
+        if self._special_tokens == "exclude":
+            mask = mask & ~positions.special
+        if bool(mask.all()):
+            return None
+        if mask.shape != x.shape[:2]:
+            raise MeasurementError(
+                f"{self._where(layer)}: expected {mask.shape[1]} positions, as in the mask of its "
+                f"inputs, found {x.shape[1]}; {_NAME_LAYERS}"
+            )
+        return mask
+
+    def _where(self, layer: ObservedLayer) -> str:
+        return f"model {self._model!r}, layer {layer.name} ({layer.path})"
+
+
+def _placed(inputs: Inputs, module: nn.Module) -> Inputs:
+    """Onto the model's device; floating inputs into its dtype too."""
+    from isotest.models.loaded import Inputs
+
+    parameter = next(module.parameters(), None)
+    if parameter is None:
+        return inputs
+
+    def to(value: Tensor) -> Tensor:
+        dtype = parameter.dtype if value.is_floating_point() else value.dtype
+        return value.to(device=parameter.device, dtype=dtype)
+
+    return Inputs(
+        {name: to(value) for name, value in inputs.arguments.items()},
+        {
+            stream: Positions(to(positions.valid), to(positions.special))
+            for stream, positions in inputs.positions.items()
+        },
+    )
