@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from isotest.errors import SourceError, one_line
+from isotest.models.architectures import MODEL_TYPES, register
 from isotest.models.quiet import quiet
 from isotest.models.untrusted import (
     raw_configuration,
@@ -35,8 +36,9 @@ def default_configuration(model_type: str, overrides: Mapping[str, object], what
     """
     from transformers import CONFIG_MAPPING, AutoConfig
 
+    register(model_type)
     if model_type not in CONFIG_MAPPING:
-        hint = did_you_mean(model_type, tuple(CONFIG_MAPPING))
+        hint = did_you_mean(model_type, (*CONFIG_MAPPING, *MODEL_TYPES))
         if "did you mean" not in hint:
             hint = "; expected a transformers model type such as 'vit', 'resnet', 'convnext'"
         raise SourceError(f"source {what!r}: unknown model type {model_type!r}{hint}")
@@ -67,7 +69,9 @@ def folder_configuration(
             f"in {folder}"
         )
     refuse_adapter(folder, what)
-    refuse_reaching_out({**raw_configuration(folder), **overrides}, what)
+    raw = raw_configuration(folder)
+    refuse_reaching_out({**raw, **overrides}, what)
+    register(str(raw.get("model_type")))
     with quiet():
         try:
             config = AutoConfig.from_pretrained(
