@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import io
 import struct
+import zlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 FORMATS = frozenset({"WAV", "WAVEX", "FLAC", "OGG", "MP3"})
 MOST_CHANNELS = 64
 _BLOCK = 1 << 16
+_LAST_PAGE = 4
+_MIRRORED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
 
 
 def decode(stored: Path | bytes, origin: str, channels: str | None = None) -> Waveform:
@@ -64,8 +67,8 @@ def decode(stored: Path | bytes, origin: str, channels: str | None = None) -> Wa
         ) from error
     if not whole:
         raise SourceError(
-            f"recording {origin}: is truncated or damaged (its header promises more than its "
-            f"{len(samples)} samples); replace or remove it"
+            f"recording {origin}: is truncated or damaged ({len(samples)} samples could be read); "
+            "replace or remove it"
         )
     return Waveform(samples, rate)
 
@@ -99,20 +102,34 @@ def _samples(file: Any, origin: str, channels: str | None) -> NDArray[np.float32
 
 
 def _is_whole(content: bytes, file: Any) -> bool:
-    """Whether the file's own structure ends where the file does; libsndfile takes a part for all.
+    """Whether the file's own structure is intact; libsndfile takes a part for all.
 
     WAV: the length that the RIFF header states (0 and 2³²−1: unknown, written to a pipe).
-    Ogg: the last page ends the stream, at the time that it states (a sixth of a second is allowed
-    for what Opus decodes and drops at the start).
+    Ogg: the pages (RFC 3533). FLAC and MP3: libsndfile finds fewer samples than were promised.
     """
     if content[:4] == b"RIFF":
         stated = struct.unpack_from("<I", content, 4)[0]
         return stated in (0, 2**32 - 1) or stated + 8 <= len(content)
-    if file.format == "OGG":
-        last = content.rfind(b"OggS")
-        if last + 14 > len(content) or not content[last + 5] & 4:
+    return file.format != "OGG" or _has_whole_pages(content)
+
+
+def _has_whole_pages(content: bytes) -> bool:
+    """Whether an Ogg file is pages with right checksums, of which the last ends the stream."""
+    start, kind = 0, 0
+    while start < len(content):
+        header = content[start : start + 27]
+        if len(header) < 27 or header[:4] != b"OggS":
             return False
-        end = struct.unpack_from("<q", content, last + 6)[0]
-        ticks = 48_000 if file.subtype == "OPUS" else file.samplerate
-        return bool(end / ticks - file.frames / file.samplerate < 1 / 6)
-    return True
+        kind, segments = header[5], header[26]
+        end = start + 27 + segments + sum(content[start + 27 : start + 27 + segments])
+        page = header[:22] + bytes(4) + content[start + 26 : end]
+        if end > len(content) or _checksum(page) != struct.unpack_from("<I", header, 22)[0]:
+            return False
+        start = end
+    return bool(kind & _LAST_PAGE)
+
+
+def _checksum(page: bytes) -> int:
+    """CRC-32 with the bits in Ogg's order, by zlib's, whose bits are in the other one."""
+    mirrored = ~zlib.crc32(page.translate(_MIRRORED), 0xFFFFFFFF) & 0xFFFFFFFF
+    return int(f"{mirrored:032b}"[::-1], 2)

@@ -33,10 +33,12 @@ def open_file(source: Source, *, base: Path, download: bool, kind: Kind) -> Rows
     """Open a Parquet, JSON-lines or text file, by its suffix."""
     path = base / Path(source.location).expanduser()
     paragraphs = path.suffix == ".txt" and kind.inline
-    columns = () if paragraphs else (kind.column, "group", *kind.columns)
-    source.require_options((*columns, *kind.choices))
+    options = (kind.column, "group", *kind.columns, *kind.choices)
+    source.require_options(() if paragraphs else options)
     if not path.exists():
         raise MissingError(f"the file {path} does not exist", "create it or correct the source")
+    if not path.is_file():
+        raise SourceError(f"the file {path}: expected a file, found something else")
     if paragraphs:
         return ParagraphRows(path)
     if path.suffix == ".parquet":
