@@ -148,7 +148,7 @@ class Texts(Kind):
     inline = True
     suffixes = frozenset({".txt"})
     choices = MappingProxyType({"empty": ("skip",)})
-    samples = ("passages",)
+    samples = ("passages", "reactions", "antibodies")
     expected = "strings, or pairs (string, group)"
 
     def item(self, value: object, origin: str) -> Content | None:

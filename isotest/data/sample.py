@@ -21,7 +21,7 @@ SAMPLES = Path(isotest.__file__).parent / "samples"
 
 
 def open_sample(source: Source, *, base: Path, download: bool, kind: Kind) -> Rows:
-    """``photographs``, ``passages``, ``speech``, or ``digits`` with ``split=training|held-out``."""
+    """One of ``kind.samples``; ``digits`` takes ``split=training|held-out``."""
     name = source.location
     if name not in kind.samples:
         raise SourceError(
@@ -36,8 +36,6 @@ def open_sample(source: Source, *, base: Path, download: bool, kind: Kind) -> Ro
                 f"data source {str(source)!r}: unknown split {split!r}{did_you_mean(split, SPLITS)}"
             )
         return DigitRows(split)
-    if name == "passages":
-        return JsonLinesRows(
-            SAMPLES / name / "passages.jsonl", Columns(kind, "text", "group", None)
-        )
+    if (lines := SAMPLES / name / f"{name}.jsonl").is_file():
+        return JsonLinesRows(lines, Columns(kind, "text", "group", None))
     return FolderRows(SAMPLES / name, kind)
