@@ -1,4 +1,4 @@
-"""CharacterBERT against its paper, written out in numpy, against BERT, and what was published."""
+"""CharacterBERT against its paper, against BERT, and against what was published of it."""
 
 from __future__ import annotations
 
@@ -14,25 +14,19 @@ from transformers import AutoConfig, AutoModel, BertConfig, BertModel
 from isotest.errors import SourceError
 from isotest.models.architecture import architecture, weights_fingerprint
 from isotest.models.architectures import register
-from isotest.models.architectures.character_bert import WORD_LENGTH, word_ids
-from isotest.models.architectures.character_bert.model import (
-    CharacterBertConfig,
-    CharacterBertModel,
-    CharacterCnn,
-    Highway,
-)
+from isotest.models.architectures.character_bert import word_ids
+from isotest.models.architectures.character_bert.configuration import CharacterBertConfig
+from isotest.models.architectures.character_bert.model import CharacterBertModel
+from isotest.models.architectures.character_bert.network import CharacterCnn, Highway
 from isotest.models.layers import observe
 from isotest.models.loaded import Inputs
 from isotest.models.registry import Request, build
 from isotest.models.seeding import seeded
 from isotest.source import MODEL_SCHEMES, parse_source
+from tests.models.architectures.naive_character_bert import arrays, naive_highway, naive_word
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
 
 TINY: dict[str, Any] = {
     "cnn_filters": [[1, 4], [2, 4], [3, 8]],
@@ -66,81 +60,6 @@ def ids_of(*sentences: list[str]) -> torch.Tensor:
 
 def built(source: str, base: Path, **config: Any) -> torch.nn.Module:
     return build(Request(parse_source(source, MODEL_SCHEMES), config, base)).module
-
-
-# Words -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("word", "ids"),
-    [
-        # Bytes are shifted by one; 259 begins a word, 260 ends it, 261 follows.
-        ("a", [259, 98, 260]),
-        ("", [259, 260]),
-        ("né", [259, 111, 0xC3 + 1, 0xA9 + 1, 260]),
-        ("\x00", [259, 1, 260]),
-        ("[CLS]", [259, 257, 260]),
-        ("[SEP]", [259, 258, 260]),
-        ("[MASK]", [259, 262, 260]),
-        ("[cls]", [259, 92, 100, 109, 116, 94, 260]),
-        ("x" * 48, [259, *[121] * 48, 260]),
-        ("x" * 49, [259, *[121] * 48, 260]),
-        ("x" * 47 + "é", [259, *[121] * 47, 0xC3 + 1, 260]),
-        ("a\ud800b", [259, 98, 99, 260]),
-    ],
-)
-def test_words_are_the_ids_that_the_published_tokenizer_makes(word: str, ids: list[int]) -> None:
-    assert word_ids([word]).tolist() == [ids + [261] * (50 - len(ids))]
-
-
-def test_a_padding_word_is_all_zeros() -> None:
-    ids = word_ids(["hi", "[PAD]"])
-    assert ids.dtype == np.int64
-    assert ids.shape == (2, 50)
-    assert not ids[1].any()
-    assert word_ids([]).shape == (0, WORD_LENGTH)
-
-
-# The equations, in numpy -------------------------------------------------------------------------
-
-
-def sigmoid(x: Array) -> Array:
-    result: Array = 1 / (1 + np.exp(-x))
-    return result
-
-
-def naive_highway(x: Array, weight: Array, bias: Array) -> Array:
-    """Srivastava et al. 2015 with the carry gate of ELMo: y = g ⊙ x + (1 − g) ⊙ relu(W x + b)."""
-    width = len(x)
-    transformed = np.maximum(weight[:width] @ x + bias[:width], 0)
-    carry = sigmoid(weight[width:] @ x + bias[width:])
-    result: Array = carry * x + (1 - carry) * transformed
-    return result
-
-
-def naive_word(ids: list[int], state: dict[str, Array], config: CharacterBertConfig) -> Array:
-    """ELMo's character network on one word, a window of characters at a time."""
-    characters = state["_char_embedding_weights"][ids]
-    features: list[float] = []
-    for k, (width, filters) in enumerate(config.cnn_filters):
-        weight, bias = state[f"char_conv_{k}.weight"], state[f"char_conv_{k}.bias"]
-        for filter_ in range(filters):
-            responses = [
-                (characters[at : at + width].T * weight[filter_]).sum() + bias[filter_]
-                for at in range(len(ids) - width + 1)
-            ]
-            features.append(max(0.0, *responses))
-    x = np.array(features)
-    for k in range(config.num_highway_layers):
-        x = naive_highway(
-            x, state[f"_highways._layers.{k}.weight"], state[f"_highways._layers.{k}.bias"]
-        )
-    result: Array = state["_projection.weight"] @ x + state["_projection.bias"]
-    return result
-
-
-def arrays(module: torch.nn.Module) -> dict[str, Array]:
-    return {name: tensor.double().numpy() for name, tensor in module.state_dict().items()}
 
 
 def test_highway_layers_are_the_papers() -> None:

@@ -1,44 +1,28 @@
-"""VAN against its paper, written out in numpy, and against what was published of it."""
+"""VAN against its paper and against what was published of it."""
 
 from __future__ import annotations
 
 import json
 import math
-import subprocess
-import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
-from scipy.special import erf
 from torchvision.ops import StochasticDepth
-from transformers import (
-    CONFIG_MAPPING,
-    AutoConfig,
-    AutoModel,
-    AutoModelForImageClassification,
-    BertConfig,
-)
+from transformers import AutoConfig, AutoModel, AutoModelForImageClassification
 
 from isotest.errors import SourceError
-from isotest.models import architectures, load_model
+from isotest.models import load_model
 from isotest.models.architectures import register
-from isotest.models.architectures.van import (
-    LargeKernelAttention,
-    VanConfig,
-    VanForImageClassification,
-    VanModel,
-)
+from isotest.models.architectures.van import VanConfig, VanForImageClassification, VanModel
+from isotest.models.architectures.van.stages import LargeKernelAttention
 from isotest.models.seeding import seeded
+from tests.models.architectures.naive_van import NaiveVan
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
 
 TINY: dict[str, Any] = {
     "hidden_sizes": [4, 6, 8, 10],
@@ -46,8 +30,6 @@ TINY: dict[str, Any] = {
     "mlp_ratios": [2, 2, 3, 3],
     "image_size": 64,
 }
-STAGE = "encoder.stages.{}."
-BLOCK = "encoder.stages.{}.layers.{}."
 
 
 @pytest.fixture(autouse=True)
@@ -69,100 +51,12 @@ def tiny(seed: int = 0, **config: Any) -> VanModel:
     return model
 
 
-# The equations, in numpy -------------------------------------------------------------------------
-
-
-def convolve(
-    x: Array, weight: Array, bias: Array, *, stride: int = 1, padding: int = 0, dilation: int = 1
-) -> Array:
-    """One image (channels, h, w) with weights (out, in / groups, k, k), a kernel tap at a time."""
-    out, per_group, k, _ = weight.shape
-    groups = x.shape[0] // per_group
-    reach = dilation * (k - 1) + 1
-    x = np.pad(x, ((0, 0), (padding, padding), (padding, padding)))
-    height, width = ((edge - reach) // stride + 1 for edge in x.shape[1:])
-    result = np.zeros((out, height, width)) + bias[:, None, None]
-    for channel in range(out):
-        first = channel // (out // groups) * per_group
-        for source in range(per_group):
-            for row in range(k):
-                for column in range(k):
-                    top, left = row * dilation, column * dilation
-                    window = x[
-                        first + source,
-                        top : top + stride * (height - 1) + 1 : stride,
-                        left : left + stride * (width - 1) + 1 : stride,
-                    ]
-                    result[channel] += weight[channel, source, row, column] * window
-    return result
-
-
-class Naive:
-    """Guo et al. 2022, section 3, one image at a time, from the parameters by name."""
-
-    def __init__(self, model: torch.nn.Module) -> None:
-        self.state = {key: value.double().numpy() for key, value in model.state_dict().items()}
-
-    def conv(self, name: str, x: Array, **how: int) -> Array:
-        return convolve(x, self.state[f"{name}.weight"], self.state[f"{name}.bias"], **how)
-
-    def batch_norm(self, name: str, x: Array) -> Array:
-        mean, variance, weight, bias = (
-            self.state[f"{name}.{part}"][:, None, None]
-            for part in ("running_mean", "running_var", "weight", "bias")
-        )
-        result: Array = (x - mean) / np.sqrt(variance + 1e-5) * weight + bias
-        return result
-
-    def attention_map(self, name: str, x: Array) -> Array:
-        local = self.conv(f"{name}depth_wise", x, padding=2)
-        wide = self.conv(f"{name}depth_wise_dilated", local, padding=9, dilation=3)
-        return self.conv(f"{name}point_wise", wide)
-
-    def block(self, name: str, x: Array) -> Array:
-        y = self.batch_norm(f"{name}pre_normomalization", x)
-        z = gelu(self.conv(f"{name}attention.pre_projection.conv", y))
-        z = z * self.attention_map(f"{name}attention.attention_layer.attention.", z)
-        z = y + self.conv(f"{name}attention.post_projection", z)
-        x = x + self.state[f"{name}attention_scaling.weight"][:, None, None] * z
-        y = self.batch_norm(f"{name}post_normalization", x)
-        z = self.conv(f"{name}mlp.depth_wise", self.conv(f"{name}mlp.in_dense", y), padding=1)
-        z = self.conv(f"{name}mlp.out_dense", gelu(z))
-        result: Array = x + self.state[f"{name}mlp_scaling.weight"][:, None, None] * z
-        return result
-
-    def embedding(self, name: str, x: Array, patch: int, stride: int) -> Array:
-        x = self.conv(f"{name}embeddings.convolution", x, stride=stride, padding=patch // 2)
-        return self.batch_norm(f"{name}embeddings.normalization", x)
-
-    def stages(self, x: Array, config: VanConfig) -> list[Array]:
-        maps = []
-        for stage, depth in enumerate(config.depths):
-            name = STAGE.format(stage)
-            x = self.embedding(name, x, config.patch_sizes[stage], config.strides[stage])
-            for block in range(depth):
-                x = self.block(BLOCK.format(stage, block), x)
-            centred = x - x.mean(axis=0)
-            x = centred / np.sqrt((centred**2).mean(axis=0) + config.layer_norm_eps)
-            weight, bias = (
-                self.state[f"{name}normalization.{part}"] for part in ("weight", "bias")
-            )
-            x = x * weight[:, None, None] + bias[:, None, None]
-            maps.append(x)
-        return maps
-
-
-def gelu(x: Array) -> Array:
-    activated: Array = x * (1 + erf(x / math.sqrt(2))) / 2
-    return activated
-
-
 def test_the_attention_map_is_the_papers() -> None:
     with seeded(0):
         attention = LargeKernelAttention(3).double()
         x = torch.randn(2, 3, 13, 16, dtype=torch.float64)
     for image, found in zip(x, attention(x), strict=True):
-        expected = Naive(attention).attention_map("", image.numpy())
+        expected = NaiveVan(attention).attention_map("", image.numpy())
         np.testing.assert_allclose(found.detach().numpy(), expected, rtol=1e-12, atol=1e-14)
 
 
@@ -185,7 +79,7 @@ def test_blocks_and_stages_are_the_papers() -> None:
     with torch.no_grad():
         output = model(images, output_hidden_states=True)
     for index, image in enumerate(images):
-        maps = Naive(model).stages(image.numpy(), config)
+        maps = NaiveVan(model).stages(image.numpy(), config)
         for found, expected in zip(output.hidden_states, maps, strict=True):
             np.testing.assert_allclose(found[index].numpy(), expected, rtol=1e-9, atol=1e-11)
         pooled = maps[-1].mean(axis=(1, 2))
@@ -485,38 +379,3 @@ def test_bad_input_is_one_clear_message(source: str, config: dict[str, Any], mes
         load_model(source, config=config)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-# The registration --------------------------------------------------------------------------------
-
-
-def test_registering_again_changes_nothing() -> None:
-    register("van")
-    register("van", "bert", "nonsense", "None")
-    assert CONFIG_MAPPING["van"] is VanConfig
-    assert "nonsense" not in CONFIG_MAPPING
-
-
-def test_every_architecture_can_be_registered() -> None:
-    register()
-    for model_type in architectures.MODEL_TYPES:
-        config = AutoConfig.for_model(model_type)
-        assert config.model_type == model_type
-        with torch.device("meta"):
-            assert type(AutoModel.from_config(config).config) is type(config)
-
-
-def test_a_type_that_transformers_has_is_left_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    ours = ("isotest.models.architectures.van", {"AutoConfig": "VanConfig"})
-    monkeypatch.setattr(architectures, "_ARCHITECTURES", {"bert": ours})
-    register("bert")
-    assert CONFIG_MAPPING["bert"] is BertConfig
-
-
-def test_the_names_are_known_without_torch() -> None:
-    code = (
-        "import sys, isotest.models.architectures, isotest.models.architectures.character_bert\n"
-        "print(sorted({'torch', 'transformers'} & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
