@@ -42,10 +42,16 @@ def rewrite_layer(loaded: LoadedModel, layer: ObservedLayer, rewrite: Rewrite) -
     """Replace the output of ``layer``'s module by ``rewrite(output, layer)``, in place.
 
     In place, because outputs come as tensors, tuples or records, and ``select`` knows the way in
-    but not the way back. The hook runs before those of a measurement that starts later.
+    but not the way back. The hook runs before those of a measurement that starts later. Of a module
+    that runs for several layers, only the layer's own call is altered.
     """
+    runs = 0
 
     def hook(_module: Any, _inputs: Any, output: Any) -> None:
+        nonlocal runs
+        call, runs = runs % layer.calls, runs + 1
+        if call != layer.call:
+            return
         x = layer.select(output)
         x.copy_(rewrite(x, layer))
 
@@ -54,13 +60,18 @@ def rewrite_layer(loaded: LoadedModel, layer: ObservedLayer, rewrite: Rewrite) -
 
 def middle_block(loaded: LoadedModel) -> ObservedLayer:
     """The block in the middle of the network, so that layers before and after it are observed."""
-    blocks = [layer for layer in loaded.layers if layer.name not in ("0", "final")]
+    blocks = [layer for layer in loaded.layers if _short(layer) not in ("0", "final")]
     return blocks[len(blocks) // 2] if blocks else loaded.layers[-1]
 
 
 def last_block(loaded: LoadedModel) -> ObservedLayer:
     """The last numbered block."""
-    return next(layer for layer in reversed(loaded.layers) if layer.name != "final")
+    return next(layer for layer in reversed(loaded.layers) if _short(layer) != "final")
+
+
+def _short(layer: ObservedLayer) -> str:
+    """Its name without that of its part."""
+    return layer.name.rpartition(".")[2]
 
 
 def _dimensions(layer: ObservedLayer) -> tuple[int, ...]:
@@ -133,12 +144,12 @@ def rogue_dimension(
 
 
 def not_a_number(loaded: LoadedModel, layer: ObservedLayer | None = None) -> None:
-    """A single NaN in one representation of every batch."""
+    """NaN in the first dimension of one sequence of every batch."""
 
     def rewrite(x: Tensor, layer: ObservedLayer) -> Tensor:
         x = x.clone()
-        # By index: flattening copies where the memory of x is not in the order of its axes.
-        x[(-1,) * x.dim()] = float("nan")
+        # Of all its positions: a single one may be padding, which never counts.
+        x.select(_dimensions(layer)[0], 0)[0] = float("nan")
         return x
 
     rewrite_layer(loaded, layer or middle_block(loaded), rewrite)
@@ -216,7 +227,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("common direction", "a vector added after the middle block", _in_model(common_direction)),
     Fault("collapsed rank", "one direction after the last block", _in_model(collapsed_rank)),
     Fault("rogue dimension", "one dominant dimension, middle block", _in_model(rogue_dimension)),
-    Fault("not a number", "one NaN after the middle block", _in_model(not_a_number)),
+    Fault("not a number", "NaN in one sequence after the middle block", _in_model(not_a_number)),
     Fault("permuted data", "pixels, characters or samples permuted", _permuted_data),
     Fault("dropped layer", "the middle block is not observed", _dropped_layer),
 )

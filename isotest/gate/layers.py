@@ -1,8 +1,9 @@
-"""Which layers a check is about: ``any``, ``last``, ``final``, ``3``, ``3-7``."""
+"""Which layers a check is about: ``any``, ``last``, ``final``, ``3``, ``3-7``, ``decoder.last``."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from isotest.errors import IsotestError
@@ -10,68 +11,108 @@ from isotest.errors import IsotestError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_NUMBERS = re.compile(r"(\d+)(?:-(\d+))?", re.ASCII)
+_SELECTOR = re.compile(r"(?:([a-z]\w*)\.)?(any|last|final|(\d+)(?:-(\d+))?)", re.ASCII)
 
 
-def parse_selector(text: str) -> tuple[int, int] | None:
-    """The first and last number of ``"3"`` or ``"3-7"``; ``None`` for the named selectors.
+@dataclass(frozen=True)
+class Selector:
+    """A selector, understood.
+
+    Attributes:
+        stack: the part of the model that it is about, such as ``"decoder"``; ``""``: every part.
+        word: ``"any"``, ``"last"`` or ``"final"``; ``""`` for numbers.
+        first: first number.
+        end: last number, included.
+    """
+
+    stack: str
+    word: str
+    first: int = 0
+    end: int = 0
+
+
+def parse_selector(text: str) -> Selector:
+    """What a selector means.
 
     Raises:
-        IsotestError: anything else; says what is known.
+        IsotestError: nothing; says what is known.
 
-    >>> parse_selector("3-7"), parse_selector("3"), parse_selector("last")
-    ((3, 7), (3, 3), None)
+    >>> parse_selector("3-7")
+    Selector(stack='', word='', first=3, end=7)
+    >>> parse_selector("decoder.last")
+    Selector(stack='decoder', word='last', first=0, end=0)
     """
-    if text in ("any", "last", "final"):
-        return None
-    match = _NUMBERS.fullmatch(text)
+    match = _SELECTOR.fullmatch(text)
     if match is None:
         raise IsotestError(
             f"layers = {text!r}: expected 'any', 'last', 'final', a number such as '3' or a range "
-            "such as '3-7'"
+            "such as '3-7', or one of them for a part of the model, such as 'decoder.last'"
         )
-    first, last = int(match[1]), int(match[2] or match[1])
-    if last < first:
+    stack, word = match[1] or "", match[2]
+    if match[3] is None:
+        return Selector(stack, word)
+    first, end = int(match[3]), int(match[4] or match[3])
+    if end < first:
+        before = f"{stack}." if stack else ""
         raise IsotestError(
-            f"layers = {text!r}: the range ends before it starts; write '{last}-{first}'"
+            f"layers = {text!r}: the range ends before it starts; write '{before}{end}-{first}'"
         )
-    return first, last
+    return Selector(stack, "", first, end)
 
 
 def select_layers(names: Sequence[str], selector: str) -> tuple[str, ...]:
     """The layers that ``selector`` means, in the order of ``names``; empty if it matches none.
 
     A range is matched by number, both ends included, and must exist at both ends: ``"3-7"`` matches
-    nothing in a model whose last block is 5, as half of what was asked for would go unjudged.
+    nothing in a model whose last block is 5, as half of what was asked for would go unjudged. In a
+    model of several parts it must exist in each, unless it names one.
 
     Args:
-        names: the layers of a profile, ``"0"`` … ``"n"`` and perhaps ``"final"``.
-        selector: ``"any"``: all; ``"last"``: the last numbered block; ``"final"``: the final
-            normalisation; a number; a range.
+        names: the layers of a profile, ``"0"`` … ``"n"`` and perhaps ``"final"``, with the name of
+            a part in front (``"encoder.0"``) where a model has several.
+        selector: ``"any"``: all; ``"last"``: the last numbered block of each part; ``"final"``: the
+            final normalisations; a number; a range; or one of them after a part's name and a dot.
 
     Raises:
         IsotestError: the selector cannot be understood.
 
     >>> select_layers(["0", "1", "2", "final"], "1-2")
     ('1', '2')
-    >>> select_layers(["0", "1", "2", "final"], "last")
-    ('2',)
+    >>> select_layers(["encoder.0", "encoder.1", "decoder.0", "decoder.1"], "last")
+    ('encoder.1', 'decoder.1')
+    >>> select_layers(["encoder.0", "encoder.1", "decoder.0", "decoder.1"], "decoder.any")
+    ('decoder.0', 'decoder.1')
     """
-    bounds = parse_selector(selector)
-    numbered = {int(name): name for name in names if _NUMBERS.fullmatch(name) and name.isdecimal()}
-    if bounds is None:
-        if selector == "any":
-            return tuple(names)
-        if selector == "final":
-            return tuple(name for name in names if name == "final")
-        # The embedding is no block, so a model of nothing else has no last one.
-        blocks = [number for number in numbered if number > 0]
-        return (numbered[max(blocks)],) if blocks else ()
-    first, last = bounds
-    if first not in numbered or last not in numbered:
-        return ()
-    wanted = {numbered[number] for number in numbered if first <= number <= last}
-    return tuple(name for name in names if name in wanted)
+    wanted = parse_selector(selector)
+    stacks: dict[str, list[str]] = {}
+    for name in names:
+        stacks.setdefault(name.rpartition(".")[0], []).append(name)
+    if wanted.stack:
+        stacks = {stack: layers for stack, layers in stacks.items() if stack == wanted.stack}
+    found: list[str] = []
+    for layers in stacks.values():
+        matching = _in_stack(layers, wanted)
+        if not matching and not wanted.word:
+            return ()
+        found += matching
+    return tuple(name for name in names if name in found)
+
+
+def _in_stack(layers: Sequence[str], wanted: Selector) -> list[str]:
+    short = {name.rpartition(".")[2]: name for name in layers}
+    numbered = {int(name): full for name, full in short.items() if name.isdecimal()}
+    match wanted.word:
+        case "any":
+            return list(layers)
+        case "final":
+            return [short["final"]] if "final" in short else []
+        case "last":
+            # The embedding is no block, so a model of nothing else has no last one.
+            blocks = [number for number in numbered if number > 0]
+            return [numbered[max(blocks)]] if blocks else []
+    if wanted.first not in numbered or wanted.end not in numbered:
+        return []
+    return [full for number, full in numbered.items() if wanted.first <= number <= wanted.end]
 
 
 def describe_layers(names: Sequence[str]) -> str:
@@ -79,12 +120,18 @@ def describe_layers(names: Sequence[str]) -> str:
 
     >>> describe_layers(["0", "3", "4", "5", "final"])
     '0, 3-5, final'
+    >>> describe_layers(["encoder.1", "encoder.2", "decoder.0"])
+    'encoder.1-2, decoder.0'
     """
     runs: list[list[str]] = []
     for name in names:
-        previous = runs[-1][-1] if runs else ""
-        if name.isdecimal() and previous.isdecimal() and int(name) == int(previous) + 1:
+        stack, _, short = name.rpartition(".")
+        before, _, previous = (runs[-1][-1] if runs else "").rpartition(".")
+        follows = short.isdecimal() and previous.isdecimal() and int(short) == int(previous) + 1
+        if follows and stack == before:
             runs[-1].append(name)
         else:
             runs.append([name])
-    return ", ".join(run[0] if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+    return ", ".join(
+        run[0] if len(run) == 1 else f"{run[0]}-{run[-1].rpartition('.')[2]}" for run in runs
+    )
