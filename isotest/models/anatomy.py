@@ -266,6 +266,11 @@ def _canine(module: nn.Module) -> Anatomy:
     )
 
 
+def _wav2vec2(module: nn.Module) -> Anatomy:
+    # The convolutions in front, each with its norm, are a list of alike modules, too.
+    return Anatomy((Stack(None, _children(module, "encoder.layers"), None),))
+
+
 _FAMILIES: Mapping[str, Callable[[nn.Module], Anatomy]] = {
     "transformers.SegformerModel": _segformer,
     "transformers.CvtModel": _cvt,
@@ -274,6 +279,8 @@ _FAMILIES: Mapping[str, Callable[[nn.Module], Anatomy]] = {
     "transformers.XLNetModel": _xlnet,
     "transformers.CanineModel": _canine,
     "transformers.VanModel": _van,
+    "transformers.Wav2Vec2Model": _wav2vec2,
+    "transformers.HubertModel": _wav2vec2,
     "isotest.VanModel": _van,
     "timm.EfficientNet": _timm_efficientnet,
     "timm.ResNet": _timm_resnet,

@@ -1,0 +1,1 @@
+"""Recordings to the inputs of speech models: resampled, normalised, padded, masked."""
