@@ -1,7 +1,8 @@
-"""Progress of a measurement on the terminal, from the third second on."""
+"""Progress of a measurement on the terminal, from the third second on, and notices of long work."""
 
 from __future__ import annotations
 
+import logging
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Never
 
@@ -50,6 +51,17 @@ class ProgressDisplay:
     def __init__(self, config: pytest.Config) -> None:
         self._plugins = config.pluginmanager
         self._bar: tqdm[Never] | None = None
+        notices = _Notices(self)
+        logger = logging.getLogger("isotest")
+        logger.addHandler(notices)
+        config.add_cleanup(lambda: logger.removeHandler(notices))
+
+    def notice(self, text: str) -> None:
+        """Say on a line of its own what is being done, before it takes long."""
+        reporter: pytest.TerminalReporter | None = self._plugins.get_plugin("terminalreporter")
+        if reporter is not None:
+            lines = _Lines(reporter, self._plugins.get_plugin("capturemanager"), redraw=False)
+            lines.write(text)
 
     def start(self, what: str, total: int) -> Progress:
         """Begin showing ``what``; returns the function to call after each batch."""
@@ -78,3 +90,14 @@ class ProgressDisplay:
         if self._bar is not None:
             self._bar.close()
             self._bar = None
+
+
+class _Notices(logging.Handler):
+    """What isotest's own modules log for a person who waits: elsewhere it goes to stderr."""
+
+    def __init__(self, display: ProgressDisplay) -> None:
+        super().__init__(logging.WARNING)
+        self._display = display
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._display.notice(record.getMessage())

@@ -60,3 +60,21 @@ def test_a_long_measurement_shows_samples_rate_and_time_left(project: Project) -
 def test_a_short_measurement_shows_none(project: Project) -> None:
     project.suite(net(), checks=LIMIT)
     assert "samples/s" not in on_a_terminal(project)
+
+
+NOTICE = """
+import logging
+
+import nets
+
+
+def net():
+    logging.getLogger("isotest.models").warning("isotest: converting %s once", "net.gguf")
+    return nets.Net()
+"""
+
+
+def test_long_work_before_a_measurement_is_announced(project: Project) -> None:
+    project.write("noticed.py", NOTICE)
+    project.suite(net(source="python:noticed:net"), checks=LIMIT)
+    assert on_a_terminal(project).count("isotest: converting net.gguf once") == 1
