@@ -69,7 +69,7 @@ class Columns:
             return found
         stored = value
         if isinstance(stored, dict):
-            stored = stored.get("bytes") or stored.get("path")
+            stored = stored.get("bytes") or (stored.get("path") if base is not None else None)
         if isinstance(stored, str) and base is not None:
             stored = beside(base, stored, origin)
             origin = f"{stored} ({origin})"

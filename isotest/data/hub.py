@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from isotest.source import Source
 
 BUFFER = 1000
-_LARGEST_FILE = 1 << 30
+_HOLD_RECORDINGS = ("parquet", "arrow")
 _NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 
 
@@ -60,6 +60,12 @@ def open_hub(source: Source, *, base: Path, download: bool, kind: Kind) -> Rows 
     builder = _remote(source)
     split = _split(builder.as_streaming_dataset, source, builder.info.splits)
     split = _undecoded(split, columns, where)
+    if builder.name not in _HOLD_RECORDINGS and _is_audio(split, columns.content):
+        raise SourceError(
+            f"{where}: its recordings are files of their own ({builder.name}), which datasets "
+            "cannot stream without torchcodec; use the hub's own copy in Parquet: "
+            f"hub:{source.location}@refs/convert/parquet"
+        )
     known = (builder.info.splits or {}).get(source.options["split"])
     return RemoteStream(split, where, columns, known.num_examples if known else None)
 
@@ -82,8 +88,7 @@ class PreparedRows:
             origin = f"{self._where}, row {position}"
             with _decoding(origin):
                 values = self._split[position]
-                stored = _stored(values, self._columns.content, remote=False)
-            yield self._columns.row(stored, origin)
+            yield self._columns.row(_located(values, self._columns.content), origin)
 
 
 class RemoteStream:
@@ -110,10 +115,9 @@ class RemoteStream:
             origin = f"{self._where}, row {position} of the shuffled stream"
             with _decoding(origin):
                 values = next(rows, None)
-                if values is None:
-                    return
-                stored = _stored(values, self._columns.content, remote=True)
-            yield self._columns.row(stored, origin)
+            if values is None:
+                return
+            yield self._columns.row(values, origin)
             position += 1
 
 
@@ -213,28 +217,23 @@ def _undecoded(split: Any, columns: Columns, where: str) -> Any:
         return split
     require_columns(where, columns.names, split.column_names)
     split = split.select_columns(columns.names)
-    if isinstance((split.features or {}).get(columns.content), datasets.Audio):
+    if _is_audio(split, columns.content):
         split = split.cast_column(columns.content, datasets.Audio(decode=False))
     return split
 
 
-def _stored(values: dict[str, Any], column: str, *, remote: bool) -> dict[str, Any]:
-    """``values`` with what ``column`` names by a path replaced by the file or its bytes.
+def _is_audio(split: Any, column: str) -> bool:
+    import datasets
 
-    Names are untrusted: a prepared copy leads to files only, a stream to the hub only.
-    """
-    value = values.get(column)
-    if not isinstance(value, dict) or value.get("bytes") or not value.get("path"):
-        return values
-    path = str(value["path"])
-    if not remote:
-        return {**values, column: Path(path)}
-    if "hf://" not in path:
-        raise ValueError(f"{column} names the file {path!r}, which is not on the hub")
-    from datasets.utils.file_utils import xopen
+    return isinstance((split.features or {}).get(column), datasets.Audio)
 
-    with xopen(path, "rb") as file:
-        return {**values, column: file.read(_LARGEST_FILE)}
+
+def _located(values: dict[str, Any], column: str) -> dict[str, Any]:
+    """``values`` of a prepared copy, with a file that ``column`` names instead of its name."""
+    value = values[column]
+    if isinstance(value, dict) and not value.get("bytes") and value.get("path"):
+        return {**values, column: Path(value["path"])}
+    return values
 
 
 @contextlib.contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -93,12 +93,12 @@ def test_json_lines(tmp_path: Path) -> None:
 def test_parquet(tmp_path: Path, form: str) -> None:
     write_recordings(tmp_path, ["0.wav", "1.wav"])
     contents = [encoded(ramp(number)) for number in range(2)]
-    column: list[object] = {
-        "bytes": list[object](contents),
+    columns: dict[str, list[Any]] = {
+        "bytes": contents,
         "struct": [{"bytes": content, "path": "x.wav"} for content in contents],
         "path": ["0.wav", "1.wav"],
-    }[form]
-    parquet(tmp_path / "a.parquet", {"audio": column, "text": ["zero", "one"]})
+    }
+    parquet(tmp_path / "a.parquet", {"audio": columns[form], "text": ["zero", "one"]})
     assert numbers("file:a.parquet", tmp_path) == [0, 1]
     data = speech("file:a.parquet?transcript=text", tmp_path)
     assert [sample.content.transcript for sample in data] == ["zero", "one"]
