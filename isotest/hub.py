@@ -69,8 +69,7 @@ def hub_fault(
             )
         return MissingError(f"{where}: the hub answers {status} for {name}", "run again later")
     return MissingError(
-        f"{where}: fetching {name} failed, because the hub cannot be reached or the transfer broke "
-        f"off ({_first_line(error)})",
+        f"{where}: fetching {name} from the hub failed ({_first_line(error)})",
         "check the network, HF_HUB_OFFLINE and the disk, then run again",
     )
 

@@ -14,9 +14,11 @@ if TYPE_CHECKING:
     from isotest.models.registry import Built, Request
 
 _DESCRIPTION = ("config.json", "preprocessor_config.json", "processor_config.json")
-_TOKENIZER = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
-_TOKENIZER += ("added_tokens.json", "vocab.txt", "vocab.json", "merges.txt")
-_TOKENIZER += ("spiece.model", "sentencepiece.bpe.model", "tokenizer.model")
+_TOKENIZER = (
+    *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
+    *("vocab.txt", "vocab.json", "merges.txt"),
+    *("spiece.model", "sentencepiece.bpe.model", "tokenizer.model"),
+)
 _SAFETENSORS = ("model.safetensors", "model.safetensors.index.json", "model-*-of-*.safetensors")
 _TORCH = ("pytorch_model.bin", "pytorch_model.bin.index.json", "pytorch_model-*-of-*.bin")
 

@@ -199,7 +199,7 @@ def test_damaged_image_in_a_stream(remote: Callable[..., None]) -> None:
 @pytest.mark.parametrize(
     ("error", "kind", "message"),
     [
-        (ConnectionError("no route"), MissingError, r"cannot be reached .*no route\); check"),
+        (ConnectionError("no route"), MissingError, r"failed .*no route\); check the network"),
         (RuntimeError("Dataset scripts are no longer supported"), SourceError, "scripts are no"),
         (ValueError("Config name is missing"), SourceError, "Config name is missing"),
     ],
