@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 FORMATS = frozenset({"WAV", "WAVEX", "FLAC", "OGG", "MP3"})
 MOST_CHANNELS = 64
 _BLOCK = 1 << 16
+# What libsndfile makes of a FLAC header without a number of samples; it cannot read on from there.
+_UNKNOWN = 2**63 - 1
 _LAST_PAGE = 4
 _MIRRORED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
 
@@ -77,6 +79,11 @@ def _require_readable(file: Any, origin: str, channels: str | None) -> None:
     if file.format not in FORMATS:
         raise SourceError(
             f"recording {origin}: expected WAV, FLAC, Ogg or MP3, found {file.format}; convert it"
+        )
+    if file.frames == _UNKNOWN:
+        raise SourceError(
+            f"recording {origin}: does not say how long it is, as if written to a pipe; "
+            "write it to a file"
         )
     require_bounds(file.samplerate, file.frames / file.samplerate, origin)
     if file.channels > MOST_CHANNELS:

@@ -88,11 +88,17 @@ def test_damage_in_the_middle(kind: str, subtype: str | None) -> None:
 
 
 def test_a_file_written_to_a_pipe_does_not_know_its_length() -> None:
-    """As ffmpeg writes it: both lengths are 2³²−1."""
+    """ffmpeg writes 2³²−1 into both lengths of a WAV file, and no number of samples into FLAC."""
     content = bytearray(encoded(ramp(0)))
     data = content.index(b"data")
     content[4:8] = content[data + 4 : data + 8] = struct.pack("<I", 2**32 - 1)
     assert np.array_equal(decode(bytes(content), "piped").samples, ramp(0))
+
+    content = bytearray(encoded(ramp(0), "FLAC"))
+    content[21] &= 0xF0  # the number has 36 bits, the last of the first 18 bytes of STREAMINFO
+    content[22:26] = bytes(4)
+    with pytest.raises(SourceError, match=r"piped: does not say how long it is, .* write it to a"):
+        decode(bytes(content), "piped")
 
 
 @pytest.mark.parametrize(
