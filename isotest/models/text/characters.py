@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -51,17 +50,24 @@ def by_code_points() -> TextEncoder:
 
 def by_words() -> TextEncoder:
     """CharacterBERT's: words and punctuation marks, each as the ids of its characters."""
-    from isotest.models.architectures import character_bert
+    from tokenizers import normalizers, pre_tokenizers
+
+    from isotest.models.architectures.character_bert.words import (
+        CHARACTERS,
+        PADDING_WORD,
+        word_ids,
+    )
+
+    # As BERT's basic tokenizer splits for the uncased models, which CharacterBERT was trained
+    # with: in lower case, without accents, each ideograph a word.
+    normalizer = normalizers.BertNormalizer()
+    splitter = pre_tokenizers.BertPreTokenizer()
 
     def encode(text: str) -> Ids:
-        # As BERT's basic tokenizer of the uncased models splits them.
-        return character_bert.word_ids(re.findall(r"\w+|[^\w\s]", text.lower()))
+        words = splitter.pre_tokenize_str(normalizer.normalize_str(text))
+        return word_ids([word for word, _ in words])
 
+    cls, sep, padding = word_ids(["[CLS]", "[SEP]", PADDING_WORD])
     return TextEncoder(
-        encode,
-        character_bert.CHARACTERS,
-        "words",
-        prefix=character_bert.CLS[None],
-        suffix=character_bert.SEP[None],
-        padding=character_bert.PAD,
+        encode, CHARACTERS, "words", prefix=cls[None], suffix=sep[None], padding=padding
     )
