@@ -178,7 +178,10 @@ def _remote(source: Source) -> Any:
                 source.location, source.options.get("config"), revision=source.revision
             )
     except (ValueError, RuntimeError, datasets.exceptions.DatasetsError) as error:
-        raise SourceError(f"{where}: {one_line(error)}") from error
+        # The advice that follows is for callers of the library.
+        told, advice, _ = one_line(error).partition(" Example of usage")
+        hint = "; name one with config=…" if advice and "config" not in source.options else ""
+        raise SourceError(f"{where}: {told}{hint}") from error
     except Exception as error:  # also those of whatever the client connects with
         raise hub_fault(error, where, "data set", source.location, source.revision) from error
 

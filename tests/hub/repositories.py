@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from safetensors.torch import load_file
+from transformers import BertConfig, BertModel, BertTokenizer
 
+from isotest.models.seeding import seeded
 from tests.data.images import encoded, plain
 from tests.hub.server import Repository
 from tests.models.test_path import Evil, classifier
@@ -51,21 +53,47 @@ def models(base: Path) -> dict[str, Repository]:
     (found["tiny/code"].folder / "config.json").write_text(
         json.dumps({"model_type": "custom", "auto_map": {"AutoConfig": "evil.CustomConfig"}})
     )
+    found["tiny/bert"] = Repository(base / "bert", COMMIT)
+    write_bert(found["tiny/bert"].folder)
     for file in TOKENIZER_FILES:
         (found["tiny/vit"].folder / file).write_text(json.dumps({"this is": file}))
     return found
 
 
+def write_bert(folder: Path) -> None:
+    """A model of two layers whose tokenizer knows the words of the sentences."""
+    words = sorted({word for texts in TEXTS.values() for text in texts for word in text.split()})
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    folder.mkdir()
+    (folder / "vocab.txt").write_text("\n".join([*special, ",", *words]))
+    BertTokenizer(vocab=str(folder / "vocab.txt")).save_pretrained(folder)
+    with seeded(0):
+        config = BertConfig(
+            vocab_size=len(special) + 1 + len(words),
+            hidden_size=16,
+            intermediate_size=32,
+            max_position_embeddings=32,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+        )
+        BertModel(config).save_pretrained(folder)
+
+
 def data_sets(base: Path) -> dict[str, Repository]:
     """Twelve grey images in scenes of two, open or withheld; two splits of sentences."""
-    names = ("scenes", "plain")
-    pictures = {f"tiny/{name}": Repository(base / name, COMMIT) for name in names}
+    pictures = {f"tiny/{name}": Repository(base / name, COMMIT) for name in ("scenes", "plain")}
     pictures |= _withheld(base)
     for repository in pictures.values():
         write_scenes(repository.folder)
-    texts = {f"tiny/{name}": Repository(base / name, COMMIT) for name in ("sentences", "scripted")}
+    names = ("sentences", "scripted", "days")
+    texts = {f"tiny/{name}": Repository(base / name, COMMIT) for name in names}
     for repository in texts.values():
         write_sentences(repository.folder)
+    card = "---\nconfigs:\n"
+    for name, split in (("day", "train"), ("night", "test")):
+        card += f"- config_name: {name}\n  data_files:\n"
+        card += f"  - split: train\n    path: data/{split}-*\n"
+    (texts["tiny/days"].folder / "README.md").write_text(f"{card}---\n")
     (texts["tiny/scripted"].folder / "scripted.py").write_text("raise RuntimeError('ran')")
     return {f"datasets/{name}": repository for name, repository in (pictures | texts).items()}
 

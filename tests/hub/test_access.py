@@ -147,6 +147,14 @@ def test_parts_that_a_data_set_does_not_have(client: Client, options: str, part:
     assert part in answer["message"]
 
 
+def test_several_configurations(client: Client) -> None:
+    answer = client.read("hub:tiny/days?split=train", modality="text", samples=1)
+    assert answer["error"] == "SourceError"
+    assert "available configs: ['day', 'night']; name one with config=…" in answer["message"]
+    answer = client.read("hub:tiny/days?split=train&config=night", modality="text", samples=1)
+    assert len(answer["texts"]) == 1
+
+
 def test_no_network(tmp_path: Path) -> None:
     client = Client("http://127.0.0.1:9", tmp_path)  # the port of discard, which nobody serves
     for answer, kind in (

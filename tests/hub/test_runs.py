@@ -19,18 +19,27 @@ if TYPE_CHECKING:
     from tests.hub.client import Client
     from tests.hub.server import Hub, Repository
 
-SCENES = "hub:tiny/scenes?split=validation&group=scene"
-SUITE = f"""
+VISION = """
 modality = "vision"
 [data]
-source = "{SCENES}"
+source = "hub:tiny/scenes?split=validation&group=scene"
+[checks.anisotropy]
+max = 0.9999
+"""
+TEXT = """
+modality = "text"
+[data]
+source = "hub:tiny/sentences?split=train"
+[measure]
+packing = "documents"
+length = 8
 [checks.anisotropy]
 max = 0.9999
 """
 
 
 class Runs:
-    """A project with one suite, whose runs share a hub's cache."""
+    """A project whose runs share a hub's cache."""
 
     def __init__(self, folder: Path, endpoint: str) -> None:
         self.folder = folder
@@ -39,13 +48,13 @@ class Runs:
         (folder / "suites").mkdir(parents=True)
         (folder / "pytest.ini").write_text("[pytest]\n")
 
-    def suite(self, *sources: str) -> None:
-        """One entry for each source, named after its repository."""
+    def suite(self, name: str, text: str, *sources: str) -> None:
+        """Write one with an entry for each source, named after its repository."""
         entries = (
             f'[[models]]\nname = "{re.split("[/@]", source)[1]}"\nsource = "{source}"\n'
             for source in sources
         )
-        (self.folder / "suites" / "tiny.toml").write_text(SUITE + "\n".join(entries))
+        (self.folder / "suites" / f"{name}.toml").write_text(text + "\n".join(entries))
 
     def run(self, *options: str, token: str | None = None) -> dict[str, Any]:
         """Exit code, and the entries by name as the JSON report has them."""
@@ -114,28 +123,30 @@ def test_downloaded_then_measured_again_without_the_hub(
     }
     with served(dict(repositories), (STRANGER,)) as hub:
         runs = Runs(tmp_path / "project", hub.endpoint)
-        runs.suite("hub:tiny/vit@main")
+        runs.suite("text", TEXT, "hub:tiny/bert@v1")
+        runs.suite("vision", VISION, "hub:tiny/vit@main")
         nothing = runs.run()
         assert nothing["code"] == 1
         assert hub.asked == []
-        runs.shell(message(nothing["vit"]).splitlines()[0].partition("for later runs: ")[2])
-        runs.suite(
-            "hub:tiny/vit@main", "hub:tiny/gated", "hub:tiny/absent", "hub:tiny/sharded@gone"
-        )
+        for name in ("bert", "vit"):
+            said = message(nothing[name]).splitlines()[0]
+            runs.shell(said.partition("for later runs: ")[2])
+        others = ("hub:tiny/gated", "hub:tiny/absent", "hub:tiny/sharded@gone")
+        runs.suite("vision", VISION, "hub:tiny/vit@main", *others)
         first = runs.run("--isotest-download", token=STRANGER)
     assert first["code"] == 1
-    assert first["vit"]["green"], first["output"]
     for name, part in refused.items():
         assert not first[name]["green"]
         assert part in message(first[name])
         assert "Traceback" not in message(first[name])
     # The server is gone.
-    runs.suite("hub:tiny/vit@main", "hub:tiny/gated")
+    runs.suite("vision", VISION, "hub:tiny/vit@main", "hub:tiny/gated")
     again = runs.run()
-    assert again["vit"]["green"]
-    assert not again["vit"]["cached"]
-    for profile in (first["vit"]["profile"], again["vit"]["profile"]):
-        assert profile["provenance"].pop("created")
-        assert profile["provenance"]["commit"] == COMMIT
-    assert again["vit"]["profile"] == first["vit"]["profile"]
     assert "tiny/gated is not in the Hugging Face cache" in message(again["gated"])
+    for name in ("bert", "vit"):
+        for run in (first, again):
+            assert run[name]["green"], run["output"]
+            assert not run[name]["cached"]
+            assert run[name]["profile"]["provenance"].pop("created")
+            assert run[name]["profile"]["provenance"]["commit"] == COMMIT
+        assert again[name]["profile"] == first[name]["profile"]
