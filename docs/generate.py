@@ -30,6 +30,7 @@ TABLES = {
     "`[[models]]`": "ModelSpec",
     "`preprocess` of a model": "PreprocessSpec",
     "`[checks.NAME]`: a metric": "MetricCheck",
+    "`trend` of such a check": "Trend",
     "`baseline` of such a check": "Regression",
     "`[checks.drift_correlation]`": "DriftCorrelationCheck",
 }

@@ -1,12 +1,14 @@
-"""Reading a curve out of a profile: what is finite, what is not, how it is written down."""
+"""Reading a curve out of a profile: what is defined and finite, how it is written down."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING
 
+from isotest.gate.part import Part, failed, nothing_compared
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from isotest.estimate import Estimate
     from isotest.profile import LayerProfile
@@ -28,6 +30,40 @@ def non_finite(estimate: Estimate) -> str | None:
         if not math.isfinite(block):
             return f"its value for block {number} is {block}"
     return None
+
+
+def defined_points(
+    metric: str, layers: Sequence[LayerProfile]
+) -> list[tuple[LayerProfile, float]] | Part:
+    """The layers at which ``metric`` has a value, with it, or the part that says why not.
+
+    A value that is NaN or infinite fails before anything is compared; a value that is vacuously
+    undefined does not count; any other undefined value fails.
+
+    Args:
+        metric: the metric's name.
+        layers: the selected layers; at least one.
+    """
+    points: list[tuple[LayerProfile, float]] = []
+    for layer in layers:
+        estimate = layer.estimates.get(metric)
+        if estimate is None:
+            return failed(f"{metric} was not measured at layer {layer.name}", layer.name)
+        fault = non_finite(estimate)
+        if fault is not None:
+            return failed(f"{metric} at layer {layer.name} is not finite: {fault}", layer.name)
+        if estimate.value is not None:
+            points.append((layer, estimate.value))
+        elif not estimate.vacuous:
+            return failed(
+                f"{metric} is undefined at layer {layer.name}: {estimate.undefined}", layer.name
+            )
+    if not points:
+        why = layers[0].estimates[metric].undefined
+        return nothing_compared(
+            f"there is nothing to compare: {metric} is undefined at every selected layer ({why})"
+        )
+    return points
 
 
 def curve_text(points: Iterable[tuple[LayerProfile, float]]) -> str:

@@ -1,4 +1,4 @@
-"""Which layers a check is about: ``any``, ``last``, ``final``, ``3``, ``3-7``, ``decoder.last``."""
+"""Which layers a check is about: ``any``, ``last``, ``3-7``, ``decoder.last``, ``last,final``."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ def parse_selector(text: str) -> Selector:
     if match is None:
         raise IsotestError(
             f"layers = {text!r}: expected 'any', 'last', 'final', a number such as '3' or a range "
-            "such as '3-7', or one of them for a part of the model, such as 'decoder.last'"
+            "such as '3-7', or one of them for a part of the model, such as 'decoder.last', or "
+            "several with commas between, such as 'last,final'"
         )
     stack, word = match[1] or "", match[2]
     if match[3] is None:
@@ -60,18 +61,32 @@ def parse_selector(text: str) -> Selector:
     return Selector(stack, "", first, end)
 
 
+def parse_selectors(text: str) -> tuple[Selector, ...]:
+    """What a list of selectors means, such as ``"last,final"``: the layers of each of them.
+
+    Raises:
+        IsotestError: one of them means nothing; says what is known.
+
+    >>> [selector.word for selector in parse_selectors("last,final")]
+    ['last', 'final']
+    """
+    return tuple(parse_selector(part.strip()) for part in text.split(","))
+
+
 def select_layers(names: Sequence[str], selector: str) -> tuple[str, ...]:
     """The layers that ``selector`` means, in the order of ``names``; empty if it matches none.
 
     A range is matched by number, both ends included, and must exist at both ends: ``"3-7"`` matches
     nothing in a model whose last block is 5, as half of what was asked for would go unjudged. In a
-    model of several parts it must exist in each, unless it names one.
+    model of several parts it must exist in each, unless it names one. For the same reason a list of
+    selectors matches nothing unless each of them matches something.
 
     Args:
         names: the layers of a profile, ``"0"`` … ``"n"`` and perhaps ``"final"``, with the name of
             a part in front (``"encoder.0"``) where a model has several.
         selector: ``"any"``: all; ``"last"``: the last numbered block of each part; ``"final"``: the
-            final normalisations; a number; a range; or one of them after a part's name and a dot.
+            final normalisations; a number; a range; one of them after a part's name and a dot; or
+            several of these with commas between.
 
     Raises:
         IsotestError: the selector cannot be understood.
@@ -82,8 +97,19 @@ def select_layers(names: Sequence[str], selector: str) -> tuple[str, ...]:
     ('encoder.1', 'decoder.1')
     >>> select_layers(["encoder.0", "encoder.1", "decoder.0", "decoder.1"], "decoder.any")
     ('decoder.0', 'decoder.1')
+    >>> select_layers(["0", "1", "2", "final"], "last,final")
+    ('2', 'final')
     """
-    wanted = parse_selector(selector)
+    found: set[str] = set()
+    for wanted in parse_selectors(selector):
+        matching = _select(names, wanted)
+        if not matching:
+            return ()
+        found.update(matching)
+    return tuple(name for name in names if name in found)
+
+
+def _select(names: Sequence[str], wanted: Selector) -> list[str]:
     stacks: dict[str, list[str]] = {}
     for name in names:
         stacks.setdefault(name.rpartition(".")[0], []).append(name)
@@ -93,9 +119,9 @@ def select_layers(names: Sequence[str], selector: str) -> tuple[str, ...]:
     for layers in stacks.values():
         matching = _in_stack(layers, wanted)
         if not matching and not wanted.word:
-            return ()
+            return []
         found += matching
-    return tuple(name for name in names if name in found)
+    return found
 
 
 def _in_stack(layers: Sequence[str], wanted: Selector) -> list[str]:

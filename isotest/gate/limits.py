@@ -1,4 +1,4 @@
-"""Limits: no selected layer above ``max`` or below ``min``."""
+"""Limits: no selected layer above ``max`` or below ``min``, one at least at ``reach``."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from isotest.gate.cause import cause_line
-from isotest.gate.curve import curve_text, non_finite
+from isotest.gate.curve import curve_text, defined_points
 from isotest.gate.layers import describe_layers
 from isotest.gate.numerals import decimals_for, number
-from isotest.gate.part import Case, Part, failed, nothing_compared
+from isotest.gate.part import Case, Part
 from isotest.gate.quantiles import t_quantile
 from isotest.gate.verdict import Outcome
 
@@ -48,8 +48,7 @@ def judge_limit(
     """Judge the point values of ``metric`` at ``layers`` against the limits, both inclusive.
 
     A limit is a statement about what was measured, so the value decides and its error bar only
-    informs. A value that is NaN or infinite fails before anything is compared; a value that is
-    vacuously undefined does not count; any other undefined value fails.
+    informs. Values that do not count, and those that fail, are :func:`defined_points`'s.
 
     Args:
         case: what is judged.
@@ -66,25 +65,9 @@ def judge_limit(
     for bound in bounds:
         if not math.isfinite(bound.limit):
             raise ValueError(f"a limit must be a finite number, found {bound}")
-    counted: list[tuple[LayerProfile, float]] = []
-    for layer in layers:
-        estimate = layer.estimates.get(metric)
-        if estimate is None:
-            return failed(f"{metric} was not measured at layer {layer.name}", layer.name)
-        fault = non_finite(estimate)
-        if fault is not None:
-            return failed(f"{metric} at layer {layer.name} is not finite: {fault}", layer.name)
-        if estimate.value is not None:
-            counted.append((layer, estimate.value))
-        elif not estimate.vacuous:
-            return failed(
-                f"{metric} is undefined at layer {layer.name}: {estimate.undefined}", layer.name
-            )
-    if not counted:
-        why = layers[0].estimates[metric].undefined
-        return nothing_compared(
-            f"there is nothing to compare: {metric} is undefined at every selected layer ({why})"
-        )
+    counted = defined_points(metric, layers)
+    if isinstance(counted, Part):
+        return counted
     return _judge(case, metric, counted, bounds)
 
 
@@ -162,3 +145,52 @@ def _properties(
         properties[f"nearest_to_{kind}"] = value
         properties[f"nearest_to_{kind}_layer"] = layer.name
     return properties
+
+
+def judge_reach(case: Case, metric: str, layers: Sequence[LayerProfile], reach: float) -> Part:
+    """Judge whether the curve gets to ``reach`` at one of ``layers`` at least, ``reach`` included.
+
+    As with the other limits the value decides and its error bar informs.
+
+    Args:
+        case: what is judged.
+        metric: the metric's name.
+        layers: the selected layers; at least one.
+        reach: what the largest value must not be below.
+
+    Raises:
+        ValueError: ``reach`` is NaN or infinite.
+    """
+    if not math.isfinite(reach):
+        raise ValueError(f"a limit must be a finite number, found reach = {reach}")
+    counted = defined_points(metric, layers)
+    if isinstance(counted, Part):
+        return counted
+    layer, value = max(counted, key=lambda point: point[1])
+    properties: dict[str, str | float] = {
+        "values": curve_text(counted),
+        "reach": reach,
+        "highest": value,
+        "highest_layer": layer.name,
+    }
+    decimals = decimals_for(layer.estimates[metric].se, value)
+    where = f"highest at layer {layer.name} of {len(counted)}, {number(value, decimals)}"
+    if value >= reach:
+        return Part(
+            Outcome.PASSED,
+            f"{metric} is {where}, which reaches {reach:g}",
+            compared=len(counted),
+            properties=properties,
+        )
+    bound = _Bound(reach, -1.0)
+    return Part(
+        Outcome.FAILED,
+        f"{metric} is {where}, and no selected layer reaches {reach:g}",
+        details=(
+            ("how sure", _how_sure(layer, metric, value, bound, decimals)),
+            ("curve", curve_text(counted)),
+        ),
+        layers=(layer.name,),
+        compared=len(counted),
+        properties=properties,
+    )

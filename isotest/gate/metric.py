@@ -1,4 +1,4 @@
-"""The evaluator of a metric's check: its limits and its regression, each a part."""
+"""The evaluator of a metric's check: its limits, trend and regression, each a part."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 from isotest.errors import IsotestError
 from isotest.gate.layers import describe_layers, select_layers
-from isotest.gate.limits import judge_limit
+from isotest.gate.limits import judge_limit, judge_reach
 from isotest.gate.message import verdict_of
 from isotest.gate.part import Case, Part, nothing_compared, require_baseline
 from isotest.gate.regression_part import judge_regression
+from isotest.gate.trend import judge_trend
 from isotest.source import did_you_mean
 from isotest.statistics.registry import METRICS
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def evaluate_metric(case: Case, check: MetricCheck) -> Verdict:
-    """Judge limits and regression of one metric.
+    """Judge limits, trend and regression of one metric.
 
     Raises:
         IsotestError: the metric is unknown, or ``layers`` cannot be understood.
@@ -45,6 +46,10 @@ def _parts(case: Case, check: MetricCheck, metric: str) -> Sequence[Part]:
     parts = []
     if check.max is not None or check.min is not None:
         parts.append(judge_limit(case, metric, layers, maximum=check.max, minimum=check.min))
+    if check.reach is not None:
+        parts.append(judge_reach(case, metric, layers, check.reach))
+    if check.trend is not None:
+        parts.append(judge_trend(case, METRICS[metric], check.trend, layers))
     if check.baseline is not None:
         baseline = require_baseline(case)
         parts.append(
@@ -53,5 +58,9 @@ def _parts(case: Case, check: MetricCheck, metric: str) -> Sequence[Part]:
             else judge_regression(case, METRICS[metric], check.baseline, selected, baseline)
         )
     if not parts:
-        return [nothing_compared("demands nothing; give the check 'max', 'min' or 'baseline'")]
+        return [
+            nothing_compared(
+                "demands nothing; give the check 'max', 'min', 'reach', 'trend' or 'baseline'"
+            )
+        ]
     return parts

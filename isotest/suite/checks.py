@@ -10,7 +10,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from isotest.errors import IsotestError
 from isotest.gate.checks import DriftCorrelationCheck, MetricCheck
-from isotest.gate.layers import parse_selector
+from isotest.gate.layers import parse_selectors
 from isotest.source import did_you_mean
 from isotest.statistics.registry import METRICS
 from isotest.suite.names import name_fault
@@ -19,6 +19,9 @@ CheckSpec = MetricCheck | DriftCorrelationCheck
 
 DRIFT_CORRELATION = "drift_correlation"
 FINITE = "finite"
+
+METRIC_DEMANDS = ("max", "min", "reach", "trend", "baseline")
+"""The keys of a metric's check of which one at least must be there."""
 
 Location = tuple[str | int, ...]
 
@@ -112,9 +115,11 @@ def _senseless(name: str, check: CheckSpec) -> Iterator[InitErrorDetails]:
                 f"check {name!r} demands nothing; give it 'expect' or 'baseline'", (name,), None
             )
         return
-    if check.max is None and check.min is None and check.baseline is None:
+    if all(getattr(check, demand) is None for demand in METRIC_DEMANDS):
         yield fault(
-            f"check {name!r} demands nothing; give it 'max', 'min' or 'baseline'", (name,), None
+            f"check {name!r} demands nothing; give it 'max', 'min', 'reach', 'trend' or 'baseline'",
+            (name,),
+            None,
         )
     if check.max is not None and check.min is not None and check.min > check.max:
         yield fault(
@@ -122,10 +127,26 @@ def _senseless(name: str, check: CheckSpec) -> Iterator[InitErrorDetails]:
             (name, "min"),
             check.min,
         )
+    if check.max is not None and check.reach is not None and check.reach > check.max:
+        yield fault(
+            f"reach = {check.reach:g} is above max = {check.max:g}: no value satisfies both",
+            (name, "reach"),
+            check.reach,
+        )
     try:
-        parse_selector(check.layers)
+        selectors = parse_selectors(check.layers)
     except IsotestError as error:
         yield fault(str(error), (name, "layers"), check.layers)
+        return
+    one = selectors[0]
+    single = one.word in ("last", "final") or (not one.word and one.first == one.end)
+    if check.trend is not None and len(selectors) == 1 and single:
+        yield fault(
+            f"layers = {check.layers!r} is one layer, and a trend leads from one to another; write "
+            "a range such as '3-7', or several with commas between, such as 'last,final'",
+            (name, "layers"),
+            check.layers,
+        )
 
 
 class ChecksTable(BaseModel):

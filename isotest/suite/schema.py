@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from isotest.statistics.registry import METRICS
-from isotest.suite.checks import DRIFT_CORRELATION, FINITE
+from isotest.suite.checks import DRIFT_CORRELATION, FINITE, METRIC_DEMANDS
 from isotest.suite.names import NAME_PATTERN
 from isotest.suite.spec import SuiteFile
 
@@ -30,7 +30,7 @@ def _checks(table: dict[str, Any]) -> dict[str, Any]:
     """Which names mean which check: enumerated, so that editors can offer and refuse them."""
     metric_check = {
         "$ref": "#/$defs/MetricCheck",
-        "anyOf": [{"required": [key]} for key in ("max", "min", "baseline")],
+        "anyOf": [{"required": [key]} for key in METRIC_DEMANDS],
     }
     drift_check = {
         **table["properties"][DRIFT_CORRELATION],

@@ -291,7 +291,7 @@ class SuiteFile(_Table):
         faults = [
             fault(
                 "'baseline = false' leaves no check that demands anything; "
-                "give it one with 'max', 'min' or 'expect'",
+                "give it one with 'max', 'min', 'reach', 'trend' or 'expect'",
                 ("models", index, "baseline"),
                 model.baseline,
             )

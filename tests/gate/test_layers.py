@@ -21,6 +21,11 @@ VIT = [*map(str, range(13)), "final"]
         ("3-5", ("3", "4", "5")),
         ("11-12", ("11", "12")),
         ("12-14", ()),
+        ("last,final", ("12", "final")),
+        ("final, 0, 2-3", ("0", "2", "3", "final")),
+        ("0-1,1-2", ("0", "1", "2")),
+        # Half of what is asked for would go unjudged.
+        ("0,13", ()),
         ("13", ()),
     ],
 )
@@ -63,7 +68,9 @@ def test_what_a_model_lacks_selects_nothing() -> None:
     assert select_layers([], "any") == ()
 
 
-@pytest.mark.parametrize("text", ["", "all", "-1", "3-", "3–7", "1,2", "3 - 7", "٣", ".3", "a.", "a.b.3"])
+@pytest.mark.parametrize(
+    "text", ["", "all", "-1", "3-", "3–7", "1,", "3 - 7", "٣", ".3", "a.", "a.b.3"]
+)
 def test_a_selector_that_means_nothing_is_an_error_that_says_what_does(text: str) -> None:
     with pytest.raises(IsotestError, match="expected 'any', 'last', 'final'"):
         select_layers(VIT, text)

@@ -49,6 +49,29 @@ def test_a_limit_is_inclusive_and_counts_the_selected_layers(
     assert (verdict.outcome, verdict.compared) == (Outcome.PASSED, compared)
 
 
+def test_reach_is_a_limit_on_the_highest_of_the_selected_layers() -> None:
+    assert judge(CURVE, None, MetricCheck(reach=0.9)).outcome is Outcome.PASSED
+    verdict = judge(CURVE, None, MetricCheck(reach=0.91))
+    assert (verdict.outcome, verdict.layers) == (Outcome.FAILED, ("2",))
+    assert "highest at layer 2 of 4, 0.9" in verdict.headline
+    assert "0:0.1 1:0.5 2:0.9 final:0.2" in verdict.message
+    elsewhere = judge(CURVE, None, MetricCheck(reach=0.9, layers="0-1"))
+    assert (elsewhere.outcome, elsewhere.layers) == (Outcome.FAILED, ("1",))
+
+
+@pytest.mark.parametrize(
+    ("estimate", "outcome"),
+    [
+        (Estimate(float("inf")), Outcome.FAILED),
+        (Estimate(None, undefined="no direction"), Outcome.FAILED),
+        (Estimate(None, undefined="nothing to measure", vacuous=True), Outcome.INCONCLUSIVE),
+    ],
+)
+def test_what_has_no_value_reaches_nothing(estimate: Estimate, outcome: Outcome) -> None:
+    one = profile({"anisotropy": [estimate]})
+    assert judge(one, None, MetricCheck(reach=0.0)).outcome is outcome
+
+
 @given(st.floats(-1, 1), st.floats(-1, 1))
 def test_a_limit_is_plain_comparison(value: float, limit: float) -> None:
     one = profile({"anisotropy": [value]})

@@ -85,6 +85,19 @@ MISTAKES = {
     ),
     "number for a table": ("[checks.anisotropy]\nmax = 0.95", "[checks]\nmassive=1", 12, "a table"),
     "min above max": ("max = 0.95", "min = 1\nmax = 0.5", 12, "min = 1 is above max = 0.5"),
+    "reach above max": (
+        "max = 0.95",
+        "max = 0.5\nreach = 0.6",
+        13,
+        "reach = 0.6 is above max = 0.5",
+    ),
+    "trend of one layer": (
+        "max = 0.95",
+        'layers = "final"\ntrend = { direction = "falls" }',
+        12,
+        "'final' is one layer, and a trend leads from one to another.*'last,final'",
+    ),
+    "trend without direction": ("max = 0.95", "trend = { by = 0.1 }", 12, "direction"),
     "no demand": ("max = 0.95", "inconclusive = 'pass'", 11, "'anisotropy' demands nothing"),
     "no demand on drift": (
         "anisotropy]\nmax = 0.95",

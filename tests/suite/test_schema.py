@@ -16,6 +16,8 @@ from tests.suite.cases import MISTAKES, VALID, write
 # Faults that only a look at two places, or into a string, can find.
 BEYOND_THE_SCHEMA = {"layers", "source scheme", "data scheme", "min above max"} | {
     "config of a hub model",
+    "reach above max",
+    "trend of one layer",
     "date in a config",
     "NaN limit",
     "infinite limit",
