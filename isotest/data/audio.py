@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 FORMATS = frozenset({"WAV", "WAVEX", "FLAC", "OGG", "MP3"})
 MOST_CHANNELS = 64
+LARGEST_FILE = 1 << 30
+"""Bytes: half an hour of two channels in studio quality."""
+
 _BLOCK = 1 << 16
 # What libsndfile makes of a FLAC header without a number of samples; it cannot read on from there.
 _UNKNOWN = 2**63 - 1
@@ -52,7 +55,7 @@ def decode(stored: Path | bytes, origin: str, channels: str | None = None) -> Wa
 
     try:
         if not isinstance(stored, bytes):
-            stored = read_regular(stored, f"recording {origin}")
+            stored = read_regular(stored, f"recording {origin}", LARGEST_FILE)
         if not stored:
             raise SourceError(f"recording {origin}: the file is empty; replace or remove it")
         with soundfile.SoundFile(io.BytesIO(stored)) as file:

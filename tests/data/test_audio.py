@@ -132,6 +132,15 @@ def test_half_an_hour_is_the_longest(monkeypatch: pytest.MonkeyPatch) -> None:
         decode(long, "long")
 
 
+def test_huge_files_are_not_even_read(tmp_path: Path) -> None:
+    with (tmp_path / "a.wav").open("wb") as file:
+        file.truncate(2**31)  # a hole, no blocks on the disk
+    with pytest.raises(
+        SourceError, match=r"a: has 2147483648 bytes, expected at most 1073741824"
+    ):
+        decode(tmp_path / "a.wav", "a")
+
+
 def test_only_ordinary_files_are_read(tmp_path: Path) -> None:
     (tmp_path / "a.wav").symlink_to("/dev/zero")
     os.mkfifo(tmp_path / "b.wav")
