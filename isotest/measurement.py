@@ -13,11 +13,11 @@ from isotest.observation import Observer, Representation, SpecialTokens
 from isotest.profile import LayerProfile, Profile, Provenance
 
 if TYPE_CHECKING:
-    from PIL.Image import Image
     from torch import nn
 
     from isotest.data.dataset import Dataset, Sample
     from isotest.models.loaded import LoadedModel, ObservedLayer
+    from isotest.models.reading import DecoderInput, Packing
     from isotest.statistics.layer import LayerStatistics
 
 Progress = Callable[[int], object]
@@ -26,13 +26,18 @@ Progress = Callable[[int], object]
 
 def measure(
     model: str | nn.Module,
-    data: str | Dataset | Iterable[Image | tuple[Image, object]],
+    data: str | Dataset | Iterable[object],
     *,
+    modality: str = "vision",
     name: str = "model",
     samples: int | Literal["all"] = "all",
     seed: int = 0,
     representation: Representation | None = None,
     special_tokens: SpecialTokens = "exclude",
+    tokenizer: str | None = None,
+    packing: Packing = "windows",
+    length: int = 128,
+    decoder: DecoderInput | None = None,
     metrics: Sequence[str] | None = None,
     layers: Sequence[str] | Mapping[str, str] | None = None,
     preprocess: Mapping[str, object] | None = None,
@@ -43,18 +48,25 @@ def measure(
     download: bool = False,
     progress: Progress | None = None,
 ) -> Profile:
-    """Measure a model on images, outside of any suite.
+    """Measure a model on images, texts or recordings, outside of any suite.
 
     Args:
         model: a source (``"init:vit?seed=0"``, ``"path:checkpoints/last"``) or a module, which
             stays where it is and is given back in the mode (train or eval) that it was in.
-        data: a source (``"sample:photographs"``), PIL images, or pairs (image, group) where images
-            of one group depend on each other.
+        data: a source (``"sample:photographs"``); or PIL images, texts, or recordings (pairs of
+            samples and rate); or pairs of one of them and a group, whose members depend on each
+            other.
+        modality: ``"vision"``, ``"text"``, ``"characters"`` or ``"speech"``.
         name: what the model is called in the profile and in messages.
         samples: how many samples of a data source.
         seed: which of them.
         representation: ``"positions"`` or ``"flattened"``; by the architecture unless given.
-        special_tokens: whether prefix tokens (CLS, distillation, registers) count.
+        special_tokens: whether tokens count that a tokenizer or a model adds (CLS, registers).
+        tokenizer: of a text model; its own by default (see
+            :class:`isotest.models.reading.Reading`, also for the next three).
+        packing: ``"windows"`` of exactly ``length`` units, or ``"documents"``.
+        length: units of a text's sequence.
+        decoder: what the decoder of an encoder-decoder model reads.
         metrics: names from the registry; all of them by default.
         layers: paths of the modules to observe; found by themselves where possible.
         preprocess: how images become input, instead of the model's own way.
@@ -76,20 +88,24 @@ def measure(
     True
     """
     from isotest.data.dataset import Dataset
-    from isotest.data.load import images_as_data, open_data
+    from isotest.data.load import as_data, open_data
     from isotest.models.load import borrow_module, load_model
+    from isotest.models.reading import Reading
 
     dataset: Dataset
     if isinstance(data, str):
-        dataset = open_data(data, samples=samples, seed=seed, download=download)
+        dataset = open_data(data, modality=modality, samples=samples, seed=seed, download=download)
     elif isinstance(data, Dataset):
         dataset = data
     else:
-        dataset = images_as_data(data)
+        dataset = as_data(data, modality=modality)
+    reading = Reading(tokenizer, packing, length, decoder)
     with ExitStack() as stack:
         if isinstance(model, str):
             loaded = load_model(
                 model,
+                modality=modality,
+                reading=reading,
                 config=config,
                 layers=layers,
                 preprocess=preprocess,
@@ -98,12 +114,22 @@ def measure(
                 download=download,
             )
         else:
-            loaded = stack.enter_context(borrow_module(model, layers=layers, preprocess=preprocess))
+            loaded = stack.enter_context(
+                borrow_module(
+                    model,
+                    modality=modality,
+                    reading=reading,
+                    layers=layers,
+                    preprocess=preprocess,
+                    download=download,
+                )
+            )
         return measure_loaded(
             loaded,
             dataset,
             source=model if isinstance(model, str) else type(model).__name__,
             model=name,
+            modality=modality,
             representation=representation,
             special_tokens=special_tokens,
             batch_size=batch_size,

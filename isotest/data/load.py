@@ -143,6 +143,3 @@ def as_data(items: Iterable[object], modality: str = "vision") -> Dataset:
     kind = kind_of(modality)({}, "data")
     rows = PythonRows(list(items), kind.plural, kind)
     return Selected(rows, kind, range(len(rows)), {"source": kind.plural, "selection": "all"})
-
-
-images_as_data = as_data

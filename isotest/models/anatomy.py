@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from isotest.errors import SourceError
 from isotest.models.probe import neighbours
-from isotest.models.select import channels_first, first, length_first
+from isotest.models.select import channels_first, first, length_first, second
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -271,6 +271,25 @@ def _wav2vec2(module: nn.Module) -> Anatomy:
     return Anatomy((Stack(None, _children(module, "encoder.layers"), None),))
 
 
+def _manta(module: nn.Module) -> Anatomy:
+    # The encoder reads blocks of bytes that the model cuts itself, and how many a text has, too.
+    encoder = Stack(
+        Place("pooling"),
+        _children(module, "encoder.block"),
+        Place("encoder.final_layer_norm"),
+        name="encoder",
+        stream="blocks",
+    )
+    decoder = Stack(
+        Place("decoder.block.0", "input"),
+        _children(module, "decoder.block"),
+        Place("decoder.final_layer_norm"),
+        name="decoder",
+        stream="decoder",
+    )
+    return Anatomy((encoder, decoder), made={"blocks": ("pooling", second)})
+
+
 _FAMILIES: Mapping[str, Callable[[nn.Module], Anatomy]] = {
     "transformers.SegformerModel": _segformer,
     "transformers.CvtModel": _cvt,
@@ -282,6 +301,7 @@ _FAMILIES: Mapping[str, Callable[[nn.Module], Anatomy]] = {
     "transformers.Wav2Vec2Model": _wav2vec2,
     "transformers.HubertModel": _wav2vec2,
     "isotest.VanModel": _van,
+    "isotest.MantaModel": _manta,
     "timm.EfficientNet": _timm_efficientnet,
     "timm.ResNet": _timm_resnet,
     "timm.SwinTransformer": _timm_swin,

@@ -18,6 +18,11 @@ def first(output: Any) -> Tensor:
     return cast("Tensor", output)
 
 
+def second(output: Any) -> Tensor:
+    """The second of a tuple: what a module yields beside its representations."""
+    return cast("Tensor", output[1])
+
+
 def channels_first(output: Any) -> Tensor:
     """A map with its channels last, as (batch, channels, height, width)."""
     return first(output).permute(0, 3, 1, 2)
