@@ -16,9 +16,12 @@ def batches(
     """Consecutive runs of at most ``size`` pieces that may share a batch with the first of them."""
     batch: list[Piece] = []
     for piece in pieces:
-        if batch and (len(batch) == size or not together(batch[0], piece)):
+        if batch and not together(batch[0], piece):
             yield batch
             batch = []
         batch.append(piece)
+        if len(batch) == size:
+            yield batch
+            batch = []
     if batch:
         yield batch
