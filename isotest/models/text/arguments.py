@@ -73,12 +73,22 @@ def padded(
     return Padded(ids, valid, special)
 
 
+def first_position(module: nn.Module) -> int:
+    """The position of a sequence's first token: RoBERTa's kin count from one past the padding."""
+    for name, part in module.named_modules():
+        padding = getattr(part, "padding_idx", None)
+        if name.rpartition(".")[2] == "position_embeddings" and isinstance(padding, int):
+            return padding + 1
+    return 0
+
+
 class SingleStream:
     """For a model that reads one sequence: an encoder, or a decoder alone."""
 
     def __init__(self, module: nn.Module) -> None:
         parameters = inspect.signature(module.forward).parameters
-        self._counts = "position_ids" in parameters
+        self._takes_positions = "position_ids" in parameters
+        self._first = first_position(module)
 
     def __call__(self, sequences: Sequence[Ids], encoder: TextEncoder) -> Inputs:
         """``input_ids`` and ``attention_mask``; positions are counted past padding on the left."""
@@ -89,8 +99,8 @@ class SingleStream:
             "input_ids": torch.from_numpy(batch.ids),
             "attention_mask": torch.from_numpy(batch.valid.astype(np.int64)),
         }
-        if self._counts and encoder.side == "left" and not batch.valid.all():
-            counted = np.maximum(batch.valid.cumsum(axis=1) - 1, 0)
+        if self._takes_positions and encoder.side == "left":
+            counted = np.maximum(batch.valid.cumsum(axis=1) - 1, 0) + self._first
             arguments["position_ids"] = torch.from_numpy(counted)
         return Inputs(arguments, {"tokens": batch.positions})
 
@@ -155,9 +165,9 @@ class Downsampled:
         count = self._length // self._rate
         # Which molecules are attended to, as the model decides it: any valid character among its
         # ``rate`` own, counted without the shift by CLS.
-        valid = batch.valid.reshape(-1, count, self._rate).any(axis=2)
-        plain = batch.valid & ~batch.special
-        own = plain.reshape(-1, count, self._rate).any(axis=2)
+        stretches = (len(sequences), count, self._rate)
+        valid = np.any(batch.valid.reshape(stretches), axis=2)
+        own = np.any((batch.valid & ~batch.special).reshape(stretches), axis=2)
         special = np.ones((len(sequences), count), np.bool_)
         special[:, 1:] = ~own[:, :-1]
         molecules = Positions(torch.from_numpy(valid), torch.from_numpy(special & valid))

@@ -9,12 +9,19 @@ from isotest.errors import SourceError
 from isotest.models.feed import PlainFeed
 from isotest.models.feeds import refuse_overrides
 from isotest.models.loaded import Piece
-from isotest.models.text.arguments import Downsampled, EncoderDecoder, SingleStream
+from isotest.models.text.arguments import (
+    Downsampled,
+    EncoderDecoder,
+    SingleStream,
+    first_position,
+)
 from isotest.models.text.packing import documents, windows
 from isotest.models.text.tokenizer import encoder_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from torch import nn
 
     from isotest.data.dataset import Sample
     from isotest.models.feeds import FeedRequest
@@ -60,7 +67,7 @@ def text_feed(request: FeedRequest) -> Feed:
             f"{what}: expected 'length' to leave room for text beside {encoder.added} special "
             f"{encoder.units}, found {reading.length}"
         )
-    most = _longest(config)
+    most = _longest(request.module, config)
     if most is not None and reading.length > most:
         raise SourceError(
             f"{what}: expected 'length' in [measure] to be at most {most}, the positions that the "
@@ -79,7 +86,7 @@ def text_feed(request: FeedRequest) -> Feed:
     return TextFeed(encoder, reading, SingleStream(request.module))
 
 
-def _longest(config: Any) -> int | None:
+def _longest(module: nn.Module, config: Any) -> int | None:
     """How many positions a model has learnt embeddings for; ``None`` where that is no limit."""
     kind = getattr(config, "model_type", "")
     if kind in ("t5", "manta", "xlnet", "transfo-xl"):  # relative positions
@@ -87,8 +94,7 @@ def _longest(config: Any) -> int | None:
     most = getattr(config, "max_position_embeddings", None)
     if not isinstance(most, int) or most <= 0:
         return None
-    # RoBERTa counts positions from one past the padding id.
-    return most - 2 if kind in ("roberta", "xlm-roberta", "camembert") else most
+    return most - first_position(module)
 
 
 class TextFeed:

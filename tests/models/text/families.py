@@ -47,7 +47,6 @@ class Family:
     Attributes:
         shortest: characters of the shortest text of :func:`texts`.
         tolerance: between two ways to compute the same number, relative to a sequence's largest.
-        causal: whether some positions see nothing of what follows.
     """
 
     model_type: str
@@ -57,7 +56,6 @@ class Family:
     dtype: str = "float64"
     shortest: int = 1
     tolerance: float = 1e-9
-    causal: bool = False
 
 
 WORDLESS = {key: value for key, value in BERT.items() if key != "vocab_size"}
@@ -67,14 +65,13 @@ LLAMA = {**BERT, "num_key_value_heads": 2}
 FAMILIES: dict[str, Family] = {
     "bert": Family("bert", BERT),
     "roberta": Family("roberta", BERT),
-    "gpt2": Family("gpt2", GPT2, causal=True),
-    "t5": Family("t5", T5, causal=True),
-    "t5-gated": Family("t5", {**T5, "feed_forward_proj": "gated-gelu"}, causal=True),
+    "gpt2": Family("gpt2", GPT2),
+    "t5": Family("t5", T5),
+    "t5-gated": Family("t5", {**T5, "feed_forward_proj": "gated-gelu"}),
     "byt5": Family(
         "t5",
         {**T5, "feed_forward_proj": "gated-gelu", "vocab_size": 384},
         tokenizer="bytes",
-        causal=True,
     ),
     "albert": Family("albert", {**BERT, "embedding_size": 16}),
     "albert-2-groups": Family(
@@ -84,8 +81,8 @@ FAMILIES: dict[str, Family] = {
         "xlnet",
         {"d_model": 32, "n_layer": 3, "n_head": 4, "d_inner": 64, "vocab_size": 6000, **WIDE},
     ),
-    "llama": Family("llama", LLAMA, causal=True),
-    "gpt_neox": Family("gpt_neox", BERT, causal=True),
+    "llama": Family("llama", LLAMA),
+    "gpt_neox": Family("gpt_neox", BERT),
     # Its masks overflow in float64 (a fault of transformers), so it runs in float32. A molecule
     # needs a text that goes beyond the first four characters, CLS and SEP among them.
     "canine": Family("canine", CANINE, None, dtype="float32", shortest=3, tolerance=2e-5),
@@ -103,9 +100,10 @@ FAMILIES: dict[str, Family] = {
             "max_length_encoder_decoder": 32,
         },
         tokenizer=None,
-        causal=True,
     ),
-    "character_bert": Family("character_bert", WORDLESS, tokenizer=None),
+    "character_bert": Family(
+        "character_bert", {**WORDLESS, "cnn_filters": [[1, 8], [2, 8], [3, 16]]}, tokenizer=None
+    ),
 }
 
 
@@ -117,9 +115,10 @@ def passages() -> tuple[str, ...]:
 
 
 def texts(family: Family) -> list[str]:
-    """Eight texts from the shortest possible to one that is cut off."""
+    """Eight texts from the shortest possible to one that is cut off; each begins another way."""
     lengths = (family.shortest, 12, 2000, 33, family.shortest, 120, 7, 60)
-    return [passage[:length] for passage, length in zip(passages(), lengths, strict=True)]
+    beginnings = zip("abcdefgh", passages(), lengths, strict=True)
+    return [f"{letter} {passage}"[:length] for letter, passage, length in beginnings]
 
 
 def loaded(name: str, **changes: Any) -> LoadedModel:

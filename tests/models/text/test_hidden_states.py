@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -72,7 +73,7 @@ def test_layers_equal_output_hidden_states(name: str) -> None:
 
     # No layer could be mistaken for its neighbour.
     layers = list(found)
-    for first, second in zip(layers, layers[1:], strict=False):
+    for first, second in pairwise(layers):
         for a, b in zip(found[first].rows, found[second].rows, strict=True):
             if a.shape == b.shape:
                 assert (a - b).abs().max() > 0.01 * a.abs().max(), (first, second)
