@@ -68,9 +68,13 @@ def hub_fault(
                 f"give a read token of an account that has access: {LOG_IN}",
             )
         return MissingError(f"{where}: the hub answers {status} for {name}", "run again later")
+    if isinstance(error, errors.OfflineModeIsEnabled):
+        return MissingError(
+            f"{where}: fetching {name} from the hub is forbidden by HF_HUB_OFFLINE", "unset it"
+        )
     return MissingError(
         f"{where}: fetching {name} from the hub failed ({_first_line(error)})",
-        "check the network, HF_HUB_OFFLINE and the disk, then run again",
+        "check the network and the disk, then run again",
     )
 
 

@@ -28,7 +28,7 @@ def environment(endpoint: str, home: Path, token: str | None = None) -> dict[str
         "HF_HOME": str(home),
         "HF_HUB_DISABLE_XET": "1",
         "HF_HUB_DISABLE_TELEMETRY": "1",
-        # What datasets tells the hub about how often it is used, and asks another server.
+        # datasets counts its uses at another server.
         "HF_UPDATE_DOWNLOAD_COUNTS": "0",
         "NO_PROXY": "127.0.0.1,localhost",
         "OMP_NUM_THREADS": "1",

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+import huggingface_hub.constants
 import pytest
 
+from isotest.data import open_data
+from isotest.errors import MissingError
+from isotest.models import load_model
 from tests.hub.client import Client
 from tests.hub.repositories import COMMIT, IMAGES, READER, STRANGER
 from tests.hub.server import Asked
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from tests.hub.server import Hub
@@ -153,6 +159,16 @@ def test_several_configurations(client: Client) -> None:
     assert "available configs: ['day', 'night']; name one with config=…" in answer["message"]
     answer = client.read("hub:tiny/days?split=train&config=night", modality="text", samples=1)
     assert len(answer["texts"]) == 1
+
+
+@pytest.mark.parametrize("open_it", [load_model, partial(open_data, samples=2)])
+def test_a_user_who_forbids_the_network(
+    open_it: Callable[..., object], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
+    with pytest.raises(MissingError, match="is forbidden by HF_HUB_OFFLINE; unset it"):
+        open_it("hub:tiny/scenes", download=True)
 
 
 def test_no_network(tmp_path: Path) -> None:
