@@ -86,10 +86,24 @@ def _add_show(commands: _Commands[_Parser]) -> None:
         "show",
         help="print a profile's curves and the conditions they were measured under",
         description="Print the curves of a profile or baseline, value ± standard error, a layer a "
-        "line, and the conditions it was measured under.",
+        "line, and the conditions it was measured under. With --figure, print for every model "
+        "whether drift explains its anisotropy, from a report of 'pytest --isotest "
+        "--isotest-json', or from baselines, without measuring anything.",
     )
-    command.add_argument("file", type=Path, metavar="FILE.json", help="a profile or baseline")
+    command.add_argument(
+        "file",
+        type=Path,
+        metavar="FILE.json",
+        help="a profile or baseline; with --figure also a report, or a folder of baselines",
+    )
     _add_metric(command)
+    command.add_argument(
+        "--figure",
+        type=int,
+        choices=(5, 11),
+        help="the table of figure 5 (Spearman) or 11 (Pearson) of Godey et al. (2023)",
+    )
+    command.add_argument("--json", action="store_true", help="with --figure: JSON, for programs")
     command.set_defaults(run=_show)
 
 
@@ -180,6 +194,10 @@ def _write(lines: Sequence[str]) -> None:
 
 
 def _show(arguments: argparse.Namespace) -> int:
+    if arguments.figure is not None:
+        return _figure(arguments)
+    if arguments.json:
+        raise IsotestError("--json goes with --figure: a profile is a JSON file itself")
     from isotest.report.show import metrics_of, show_lines
 
     profile = _read(arguments.file)
@@ -187,8 +205,27 @@ def _show(arguments: argparse.Namespace) -> int:
         metrics = metrics_of(profile, arguments.metric)
     except IsotestError as error:
         raise IsotestError(f"{arguments.file}: {error}") from None
-    _write(show_lines(profile, metrics, width=shutil.get_terminal_size((120, 24)).columns))
+    _write(show_lines(profile, metrics, width=_terminal_width()))
     return 0
+
+
+def _figure(arguments: argparse.Namespace) -> int:
+    from isotest.report.figure import figure_document, read_rows
+    from isotest.report.figure_table import figure_lines
+
+    if arguments.metric:
+        raise IsotestError("--metric does not go with --figure, which has columns of its own")
+    rows = read_rows(arguments.file)
+    if arguments.json:
+        document = figure_document(rows, arguments.figure)
+        _write([json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)])
+    else:
+        _write(figure_lines(rows, arguments.figure, width=_terminal_width()))
+    return 0
+
+
+def _terminal_width() -> int:
+    return shutil.get_terminal_size((120, 24)).columns
 
 
 def _diff(arguments: argparse.Namespace) -> int:

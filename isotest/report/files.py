@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from isotest.atomic import write_atomically
+from isotest.report.drift import drift_record
 from isotest.report.entry import (
     MAIN_METRIC,
     CheckSummary,
@@ -163,7 +164,10 @@ def _entry(entry: EntrySummary) -> dict[str, Any]:
 
 
 def _profile(profile: Profile | None) -> dict[str, Any] | None:
-    """The curves and what they were measured on; per-block values are the profile files' own."""
+    """The curves, what they say about drift, and what they were measured on.
+
+    Per-block values are the profile files' own.
+    """
     if profile is None:
         return None
     metrics = list(dict.fromkeys(name for layer in profile.layers for name in layer.estimates))
@@ -181,6 +185,7 @@ def _profile(profile: Profile | None) -> dict[str, Any] | None:
             ]
             for name in metrics
         },
+        "drift": drift_record(profile).model_dump(mode="json"),
         "provenance": {
             "source": provenance.source,
             "architecture": dict(provenance.architecture),

@@ -45,12 +45,25 @@ def show_lines(profile: Profile, metrics: Sequence[str], *, width: int) -> list[
         ["representations", *(str(layer.representations) for layer in profile.layers)],
     ]
     columns = [[metric, *_column(profile, metric)] for metric in metrics]
-    while columns:
-        table = list(fixed)
-        while columns and (table == fixed or _width([*table, columns[0]]) <= width):
-            table.append(columns.pop(0))
+    for table in side_by_side(fixed, columns, width):
         lines += [*aligned(table), ""]
     return [*lines[:-1], *_undefined(profile, metrics), *_zero_length(profile)]
+
+
+def side_by_side(
+    fixed: Sequence[Sequence[str]], columns: Sequence[Sequence[str]], width: int
+) -> list[list[Sequence[str]]]:
+    """Tables of ``columns``, as many in each as fit into ``width``, each with ``fixed`` in front.
+
+    >>> side_by_side([["a"]], [["bb"], ["cc"], ["dd"]], width=9)
+    [[['a'], ['bb'], ['cc']], [['a'], ['dd']]]
+    """
+    tables: list[list[Sequence[str]]] = []
+    for column in columns:
+        if not tables or _width([*tables[-1], column]) > width:
+            tables.append([*fixed])
+        tables[-1].append(column)
+    return tables
 
 
 def aligned(columns: Sequence[Sequence[str]]) -> list[str]:

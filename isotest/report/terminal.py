@@ -101,7 +101,7 @@ def _curves(group: list[EntrySummary], marks: str, width: int, markup: Markup) -
     room = min(longest, _CURVE[1], max(_CURVE[0], (free - name_width) // 2))
     lines = []
     for entry, reach, result in zip(group, ranges, results, strict=True):
-        name = _clipped(entry.model, name_width)
+        name = clipped(entry.model, name_width)
         now = sparkline(_curve(entry), width=room, marks=marks)
         base = sparkline(_base(entry), width=room, marks=marks) or "none"
         line = (
@@ -178,8 +178,12 @@ def cells(text: str) -> int:
     )
 
 
-def _clipped(name: str, width: int) -> str:
-    """The middle of a long name gives way: what tells names apart is at their ends."""
+def clipped(name: str, width: int) -> str:
+    """The middle of a long name gives way: what tells names apart is at their ends.
+
+    >>> clipped("efficientnet-b0-untrained", 16)
+    'efficie..trained'
+    """
     if cells(name) <= width:
         return name
     half = width // 2 - 1
