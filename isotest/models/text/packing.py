@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from isotest.errors import SourceError
+from isotest.errors import IsotestError, SourceError, one_line
 from isotest.models.loaded import Piece
 
 if TYPE_CHECKING:
@@ -20,10 +20,10 @@ def documents(samples: Iterable[Sample], encoder: TextEncoder, length: int) -> I
     """One text, one sequence: what is beyond ``length`` units, added ones included, is cut off.
 
     Raises:
-        SourceError: a text without a single unit.
+        SourceError: a text without a single unit, or one that the tokenizer fails on.
     """
     for sample in samples:
-        body = encoder.encode(sample.content)[: length - encoder.added]
+        body = _encoded(sample, encoder)[: length - encoder.added]
         if not len(body):
             raise SourceError(
                 f"text {sample.origin}: yields no {encoder.units}; remove it or correct it"
@@ -42,7 +42,7 @@ def windows(
     left at the end of a unit, too short for a window, is dropped.
 
     Raises:
-        SourceError: a unit, or the whole, is shorter than a window.
+        SourceError: a unit, or the whole, is shorter than a window; the tokenizer fails on a text.
     """
     body = length - encoder.added
     pending: dict[int, list[Ids]] = {}
@@ -53,7 +53,7 @@ def windows(
     for sample in samples:
         key = sample.unit if grouped else 0
         first.setdefault(key, sample.origin)
-        pending.setdefault(key, []).append(encoder.encode(sample.content))
+        pending.setdefault(key, []).append(_encoded(sample, encoder))
         waiting[key] = waiting.get(key, 0) + len(pending[key][-1])
         if waiting[key] < body:
             continue
@@ -75,3 +75,14 @@ def windows(
                 f"of {length} ({encoder.added} of them added); lower 'length' in [measure], or use "
                 "packing = 'documents'"
             )
+
+
+def _encoded(sample: Sample, encoder: TextEncoder) -> Ids:
+    try:
+        return encoder.encode(sample.content)
+    except IsotestError:
+        raise
+    except Exception as error:
+        raise SourceError(
+            f"text {sample.origin}: the tokenizer fails on it: {one_line(error)}"
+        ) from error
