@@ -69,7 +69,7 @@ class LogMel:
         """Any recording that fits the window, and what the decoder reads with it."""
         if len(samples) > self._extractor.n_samples:
             raise SourceError(
-                f"recording {sample.origin}: is {len(samples) / self.rate:.4g} s long, and "
+                f"recording {sample.origin}: is {len(samples) / self.rate:.6g} s long, and "
                 f"{self._class} hears at most {self._extractor.chunk_length} s; cut it into "
                 "shorter clips"
             )

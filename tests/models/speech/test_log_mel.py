@@ -40,7 +40,8 @@ def by_definition(samples: NDArray[np.float32]) -> NDArray[np.float64]:
     frames = np.stack([padded[160 * t : 160 * t + 400] * window for t in range(300)], axis=1)
     power = np.abs(np.fft.rfft(frames, axis=0)) ** 2
     log = np.log10(np.maximum(np.asarray(WhisperFeatureExtractor().mel_filters).T @ power, 1e-10))
-    return (np.maximum(log, log.max() - 8) + 4) / 4
+    scaled: NDArray[np.float64] = (np.maximum(log, log.max() - 8) + 4) / 4
+    return scaled
 
 
 def test_features_are_whispers() -> None:
@@ -121,7 +122,7 @@ def test_longer_than_the_window_is_refused() -> None:
     with pytest.raises(SourceError) as fault:
         pieces(model, [EIGHT[0], Waveform(noise(48_001), 16_000)])
     assert str(fault.value) == (
-        "recording clip-1.wav: is 3 s long, and WhisperModel hears at most 3 s; cut it into "
+        "recording clip-1.wav: is 3.00006 s long, and WhisperModel hears at most 3 s; cut it into "
         "shorter clips"
     )
     pieces(model, [Waveform(noise(3 * 44_100), 44_100)])  # exactly three seconds
