@@ -87,7 +87,7 @@ def _built_in(name: str) -> TextEncoder:
 
 def _own(request: FeedRequest) -> TextEncoder:
     folder = request.folder
-    if folder is None or not any((folder / name).is_file() for name in FILES):
+    if folder is None or not _has_tokenizer(folder):
         where = "an untrained model has none" if folder is None else f"there is none in {folder}"
         raise SourceError(
             f"source {request.what!r}: expected a tokenizer, and {where}; name one with "
@@ -136,6 +136,10 @@ def from_folder(folder: Path, where: str) -> TextEncoder:
     """
     import transformers
 
+    if not _has_tokenizer(folder):
+        raise SourceError(
+            f"{where}: expected a tokenizer in {folder}, found none of {', '.join(FILES)}"
+        )
     auto: Any = transformers.AutoTokenizer
     try:
         with quiet():
@@ -145,6 +149,10 @@ def from_folder(folder: Path, where: str) -> TextEncoder:
             f"{where}: the tokenizer in {folder} cannot be read: {one_line(error)}"
         ) from error
     return _of_transformers(tokenizer, where)
+
+
+def _has_tokenizer(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in FILES)
 
 
 def _of_transformers(tokenizer: Any, where: str) -> TextEncoder:
@@ -224,9 +232,14 @@ def _sample(source: Source, kind: str, where: str) -> TextEncoder:
 def _fitting(encoder: TextEncoder, config: Any, request: FeedRequest) -> TextEncoder:
     """The encoder, if the model has an embedding for each of its ids."""
     known = getattr(config, "vocab_size", None)
-    # CANINE hashes code points, and CharacterBERT's vocabulary is that of its output.
-    looked_up = encoder.units not in ("characters", "words")
-    if isinstance(known, int) and looked_up and encoder.size > known:
+    if not isinstance(known, int):  # CANINE hashes code points; CharacterBERT knows no words
+        return encoder
+    if encoder.units == "words":
+        raise SourceError(
+            f"source {request.what!r}: tokenizer = 'words' spells words for CharacterBERT, and "
+            f"{type(request.module).__name__} looks up one id a token; name its own tokenizer"
+        )
+    if encoder.size > known:
         raise SourceError(
             f"source {request.what!r}: expected a tokenizer whose ids the model knows (its "
             f"vocabulary has {known} entries), found ids up to {encoder.size - 1}; name the "
