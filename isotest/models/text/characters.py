@@ -49,8 +49,12 @@ def by_code_points() -> TextEncoder:
 
 
 def by_words() -> TextEncoder:
-    """CharacterBERT's: words and punctuation marks, each as the ids of its characters."""
-    from tokenizers import normalizers, pre_tokenizers
+    """CharacterBERT's: words and punctuation marks, each as the ids of its characters.
+
+    Words are split as BERT's uncased models split them, in lower case and without accents.
+    """
+    from tokenizers.normalizers import BertNormalizer
+    from tokenizers.pre_tokenizers import BertPreTokenizer
 
     from isotest.models.architectures.character_bert.words import (
         CHARACTERS,
@@ -58,16 +62,17 @@ def by_words() -> TextEncoder:
         word_ids,
     )
 
-    # As BERT's basic tokenizer splits for the uncased models, which CharacterBERT was trained
-    # with: in lower case, without accents, each ideograph a word.
-    normalizer = normalizers.BertNormalizer()
-    splitter = pre_tokenizers.BertPreTokenizer()
+    normalizer, splitter = BertNormalizer(lowercase=True), BertPreTokenizer()
 
     def encode(text: str) -> Ids:
         words = splitter.pre_tokenize_str(normalizer.normalize_str(text))
         return word_ids([word for word, _ in words])
 
-    cls, sep, padding = word_ids(["[CLS]", "[SEP]", PADDING_WORD])
     return TextEncoder(
-        encode, CHARACTERS, "words", prefix=cls[None], suffix=sep[None], padding=padding
+        encode,
+        CHARACTERS,
+        "words",
+        prefix=word_ids(["[CLS]"]),
+        suffix=word_ids(["[SEP]"]),
+        padding=word_ids([PADDING_WORD])[0],
     )
