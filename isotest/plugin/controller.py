@@ -12,7 +12,7 @@ from isotest.errors import IsotestError
 from isotest.gate.checks import compares
 from isotest.plugin import collection
 from isotest.plugin.collection import NOT_SUITES
-from isotest.plugin.findings import emit, evaluated, family_wise, unclaimed
+from isotest.plugin.findings import compared, emit, evaluated, family_wise, unclaimed
 from isotest.plugin.ledger import Ledger
 from isotest.plugin.representation import VerdictRepr
 from isotest.plugin.summary import summarise
@@ -21,8 +21,9 @@ from isotest.report.entry import Finding
 from isotest.reproduction import changes
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Sequence
 
+    from isotest.plugin.ledger import EntryRecord
     from isotest.plugin.run import Run
     from isotest.report.entry import Result
     from isotest.suite import Suite
@@ -75,7 +76,7 @@ class Controller:
             findings.extend(self._record())
         for suite_path, entries in self._ledger.by_suite().items():
             if self._options.update is None:
-                findings.append(evaluated(suite_path, entries))
+                findings.append(self._evaluated(suite_path, entries))
                 family = family_wise(suite_path, entries)
                 if family is not None:
                     findings.append(family)
@@ -87,6 +88,20 @@ class Controller:
             # Not a testcase of every full run: there is no suite that it would belong to.
             findings.append(orphans)
         return [*findings, *self._write_reports(findings)]
+
+    def _evaluated(self, suite_path: str, entries: Sequence[EntryRecord]) -> Finding:
+        try:
+            suite = collection.load(self._run, self._run.rootpath / suite_path)
+            all_optional = all(spec.optional for spec in suite.models)
+        except IsotestError:
+            # It was a suite when it was collected; the finding on its baselines says what it is.
+            all_optional = False
+        finding = evaluated(
+            suite_path, entries, all_optional=all_optional, elsewhere=compared(self._ledger)
+        )
+        if finding.skipped is not None:
+            self._notes.append(f"suite skipped: {suite_path}: {finding.skipped}")
+        return finding
 
     def _record(self) -> list[Finding]:
         """Write what the items measured; an entry with a red check is left as it was."""

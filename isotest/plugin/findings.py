@@ -14,19 +14,47 @@ from isotest.gate import multiplicity
 from isotest.report.entry import Finding
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from isotest.plugin.ledger import EntryRecord
 
 FAMILY_ALPHA = 0.01
 
 
-def evaluated(suite_path: str, entries: Sequence[EntryRecord]) -> Finding:
-    """A suite in which nothing was compared is red, however green its items look."""
+def compared(entries: Iterable[EntryRecord]) -> bool:
+    """Whether any check of these entries, ``finite`` apart, judged a value."""
+    return any(
+        check.compared for entry in entries for check in entry.checks if check.check != "finite"
+    )
+
+
+def evaluated(
+    suite_path: str, entries: Sequence[EntryRecord], *, all_optional: bool, elsewhere: bool
+) -> Finding:
+    """A suite in which nothing was compared is red, however green its items look.
+
+    With one exception: where every entry of the suite is optional and every check was skipped, the
+    suite is skipped, as it promises nothing that a machine without the weights could keep. Only
+    beside other suites, in which something was compared: a run that compared nothing is red.
+
+    Args:
+        suite_path: the suite.
+        entries: those of its entries that were run.
+        all_optional: whether every entry of the suite, run or not, is optional.
+        elsewhere: whether another suite of the run compared something.
+    """
     nodeid = f"{suite_path}::(suite)::evaluated"
     checks = [check for entry in entries for check in entry.checks if check.check != "finite"]
-    if any(check.compared for check in checks) or not checks:
+    if compared(entries) or not checks:
         return Finding(nodeid, None)
+    every = all(check.skipped for entry in entries for check in entry.checks)
+    if all_optional and every and elsewhere:
+        return Finding(
+            nodeid,
+            None,
+            skipped=f"nothing in it was evaluated: every one of its {len(entries)} model(s) that "
+            "were run is optional and was skipped, as the skip of each says",
+        )
     skipped = sorted({c.skipped for entry in entries for c in entry.checks if c.skipped})
     why = "".join(f"\n  skipped: {reason}" for reason in skipped)
     advice = (
@@ -82,7 +110,13 @@ def emit(config: pytest.Config, finding: Finding) -> None:
     """Enter a finding into pytest as the report of a testcase."""
     location = (finding.nodeid.partition("::")[0], None, finding.nodeid.rpartition("::")[2])
     config.hook.pytest_runtest_logstart(nodeid=finding.nodeid, location=location)
-    outcome: Literal["passed", "failed"] = "passed" if finding.problem is None else "failed"
+    outcome: Literal["passed", "failed", "skipped"] = (
+        "failed" if finding.problem is not None else "skipped" if finding.skipped else "passed"
+    )
+    # pytest takes the reason of a skip with its place.
+    reason = finding.problem or (
+        finding.skipped and (location[0], 1, f"Skipped: {finding.skipped}")
+    )
     whens: tuple[Literal["setup", "call", "teardown"], ...] = ("setup", "call", "teardown")
     for when in whens:
         report = pytest.TestReport(
@@ -90,7 +124,7 @@ def emit(config: pytest.Config, finding: Finding) -> None:
             location=location,
             keywords={},
             outcome=outcome if when == "call" else "passed",
-            longrepr=finding.problem if when == "call" else None,
+            longrepr=reason if when == "call" else None,
             when=when,
         )
         config.hook.pytest_runtest_logreport(report=report)

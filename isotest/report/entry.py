@@ -88,11 +88,13 @@ class Finding:
 
     Attributes:
         nodeid: the testcase; its first part is the suite's path.
-        problem: the message if it is red; ``None`` if it is green.
+        problem: the message if it is red; ``None`` if it is green or skipped.
+        skipped: why there was nothing to state; ``None`` if something was.
     """
 
     nodeid: str
     problem: str | None
+    skipped: str | None = None
 
 
 def by_suite(entries: list[EntrySummary]) -> Mapping[str, list[EntrySummary]]:

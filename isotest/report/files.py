@@ -45,7 +45,12 @@ def write_json(entries: Sequence[EntrySummary], findings: Sequence[Finding], pat
         and all(finding.problem is None for finding in findings),
         "entries": [_entry(entry) for entry in entries],
         "findings": [
-            {"id": finding.nodeid, "green": finding.problem is None, "problem": finding.problem}
+            {
+                "id": finding.nodeid,
+                "green": finding.problem is None,
+                "problem": finding.problem,
+                "skipped": finding.skipped,
+            }
             for finding in findings
         ],
     }
@@ -83,10 +88,16 @@ def markdown(entries: Sequence[EntrySummary], findings: Sequence[Finding]) -> st
             ]
     if not entries:
         parts.append("No entry was run.\n")
-    red = [finding for finding in findings if finding.problem is not None]
-    if red:
+    told = [f for f in findings if f.problem is not None or f.skipped is not None]
+    if told:
         parts.append("## Suites\n")
-        parts += [_folded(f"{_SIGNS['failed']} {_html(f.nodeid)}", f.problem or "") for f in red]
+        parts += [
+            _folded(
+                f"{_SIGNS['skipped' if f.problem is None else 'failed']} {_html(f.nodeid)}",
+                f.problem or f.skipped or "",
+            )
+            for f in told
+        ]
     return "\n".join(parts)
 
 
