@@ -11,8 +11,9 @@ import soundfile
 from tests.models.speech.clips import CONVOLUTIONAL, WHISPER, noise
 
 if TYPE_CHECKING:
-    import pytest
     from pathlib import Path
+
+    import pytest
 
 RATE = 16_000
 QUICK = [f"-pno:{name}" for name in ("hypothesispytest", "xdoctest", "anyio", "cacheprovider")]
@@ -31,8 +32,8 @@ BAD: dict[str, tuple[Any, int, str]] = {
         noise(2 * 44_100).reshape(-1, 2),
         44_100,
         (
-            "recording {clip}: has 2 channels, expected one; add 'channels=mean' or 'channels=first' "
-            "to the source"
+            "recording {clip}: has 2 channels, expected one; add 'channels=mean' or "
+            "'channels=first' to the source"
         ),
     ),
     "silent": (
@@ -58,16 +59,17 @@ BAD: dict[str, tuple[Any, int, str]] = {
         noise(4 * RATE),
         RATE,
         (
-            "recording {clip}: is 4 s long, and WhisperModel hears at most 3 s; cut it into shorter "
-            "clips"
+            "recording {clip}: is 4 s long, and WhisperModel hears at most 3 s; cut it into "
+            "shorter clips"
         ),
     ),
     "unread": (
         noise(RATE),
         RATE,
         (
-            "source 'init:whisper': the decoder reads transcripts, for which it needs a tokenizer, and "
-            "an untrained model has none; use measure = { decoder = 'random' } in the suite entry"
+            "source 'init:whisper': the decoder reads transcripts, for which it needs a tokenizer, "
+            "and an untrained model has none; use measure = { decoder = 'random' } in "
+            "the suite entry"
         ),
     ),
 }
@@ -120,4 +122,4 @@ def test_bad_recordings_have_one_message_each(
         entry = "the-whisper" if name in ("too-long", "unread") else "the-wav2vec2"
         assert f"suites/{name}.toml::{entry}::anisotropy" in text
         clip = f"{pytester.path}/suites/../clips/{name}/b.wav"
-        assert message.format(clip=clip) in text
+        assert message.replace("{clip}", clip) in text
