@@ -50,6 +50,7 @@ class Observer:
         self._own: list[Exception] = []
         self._positions: dict[str, Positions] = {}
         self._units: Any = None
+        self._origins: list[str] = []
         self._batch = 0
         self._origin = ""
 
@@ -57,9 +58,9 @@ class Observer:
     def hooked(self) -> Iterator[Callable[[Sequence[Piece]], None]]:
         """Put the hooks on; yields the function that runs one batch; takes them off again."""
         handles = [self._hook_mask(stream) for stream in self._loaded.made]
-        places: dict[tuple[str, Literal["output", "input"]], dict[int, ObservedLayer]] = {}
+        places: dict[tuple[str, Literal["output", "input"]], list[ObservedLayer]] = {}
         for layer in self._loaded.layers:
-            places.setdefault((layer.path, layer.side), {})[layer.call] = layer
+            places.setdefault((layer.path, layer.side), []).append(layer)
         handles += [self._hook(path, side, layers) for (path, side), layers in places.items()]
         try:
             yield self._run
@@ -68,9 +69,9 @@ class Observer:
                 handle.remove()
 
     def _hook(
-        self, path: str, side: Literal["output", "input"], layers: Mapping[int, ObservedLayer]
+        self, path: str, side: Literal["output", "input"], layers: Sequence[ObservedLayer]
     ) -> Any:
-        expected = next(iter(layers.values())).calls
+        expected = layers[0].calls
 
         def observed(value: Any) -> None:
             call = self._calls.get((path, side), 0)
@@ -78,12 +79,13 @@ class Observer:
             try:
                 if call >= expected:
                     raise MeasurementError(
-                        f"{self._where(next(iter(layers.values())))}: its module ran more often "
-                        f"than expected ({expected}) in one forward pass, so its output is not one "
-                        f"point of a curve; {_NAME_LAYERS}"
+                        f"{self._where(layers[0])}: its module ran more often than expected "
+                        f"({expected}) in one forward pass, so its output is not one point of a "
+                        f"curve; {_NAME_LAYERS}"
                     )
-                if call in layers:
-                    self._fold(layers[call], value)
+                for layer in layers:
+                    if layer.call == call:
+                        self._fold(layer, value)
             except Exception as error:
                 self._own.append(error)
                 raise
@@ -110,8 +112,8 @@ class Observer:
         import torch
 
         self._calls.clear()
-        ends = (pieces[0].origin, pieces[-1].origin)
-        self._origin = " … ".join(dict.fromkeys(ends))
+        self._origins = [piece.origin for piece in pieces]
+        self._origin = " … ".join(dict.fromkeys((self._origins[0], self._origins[-1])))
         self._units = torch.tensor([piece.unit for piece in pieces], dtype=torch.int64)
         where = f"model {self._model!r}, batch {self._batch} ({self._origin})"
         try:
@@ -128,15 +130,22 @@ class Observer:
             raise MeasurementError(
                 f"{where}: the forward pass failed: {one_line(error)}"
             ) from error
+        if self._own:
+            # The model went on as if nothing had been.
+            raise self._own[0]
         silent = [
             layer
             for layer in self._loaded.layers
             if self._calls.get((layer.path, layer.side), 0) != layer.calls
         ]
         if silent:
-            names = ", ".join(f"{layer.name} ({layer.path})" for layer in silent)
+            names = ", ".join(
+                f"{layer.name} ({layer.path}, {self._calls.get((layer.path, layer.side), 0)} of "
+                f"{layer.calls} times)"
+                for layer in silent
+            )
             raise MeasurementError(
-                f"{where}: these layers were expected to run and did not: {names}; {_NAME_LAYERS}"
+                f"{where}: these layers did not run as often as expected: {names}; {_NAME_LAYERS}"
             )
         self._batch += 1
 
@@ -151,6 +160,7 @@ class Observer:
         if layer.kind == "tokens" and self._special_tokens == "exclude":
             x = x[:, layer.prefix :]
             mask = None if mask is None else mask[:, layer.prefix :]
+        self._require_some(layer, x, mask)
         if self._representation == "flattened":
             if mask is not None:
                 raise MeasurementError(
@@ -167,6 +177,23 @@ class Observer:
                 f"{self._where(layer)}, batch {self._batch} ({self._origin}): {error}; look at the "
                 "inputs of this layer first: the earlier ones are finite"
             ) from None
+
+    def _require_some(self, layer: ObservedLayer, x: Tensor, mask: Tensor | None) -> None:
+        """Refuse a sequence that would vanish from a layer because nothing of it counts there."""
+        import torch
+
+        some = torch.full((len(x),), x.shape[1] > 0) if mask is None else mask.any(1)
+        if bool(some.all()):
+            return
+        origin = self._origins[int((~some).nonzero()[0])]
+        excluded = self._special_tokens == "exclude"
+        what = "padding or special" if excluded else "padding"
+        remedy = ", or use special_tokens = 'include'" if excluded else ""
+        raise MeasurementError(
+            f"{self._where(layer)}, batch {self._batch}: expected something of each input to "
+            f"measure, found that all positions of {origin} are {what} there; leave out inputs "
+            f"this short{remedy}"
+        )
 
     def _tensor(self, layer: ObservedLayer, value: Any) -> Tensor:
         """The layer's tensor: (batch, length, width), or (batch, channels, height, width)."""
@@ -195,14 +222,17 @@ class Observer:
         mask = positions.valid
         if self._special_tokens == "exclude":
             mask = mask & ~positions.special
-        if bool(mask.all()):
+        masked = not bool(mask.all())
+        if mask.shape == x.shape[:2]:
+            return mask if masked else None
+        if not layer.stream and (x.shape[1] == 1 or not masked):
+            # The mask that someone's own preprocessing brings is for layers of that length: one
+            # vector for an input is no padding, and without padding there is none at any length.
             return None
-        if mask.shape != x.shape[:2]:
-            raise MeasurementError(
-                f"{self._where(layer)}: expected {mask.shape[1]} positions, as in the mask of its "
-                f"inputs, found {x.shape[1]}; {_NAME_LAYERS}"
-            )
-        return mask
+        raise MeasurementError(
+            f"{self._where(layer)}: expected {mask.shape[1]} positions, as in the mask of its "
+            f"inputs, found {x.shape[1]}; {_NAME_LAYERS}"
+        )
 
     def _where(self, layer: ObservedLayer) -> str:
         return f"model {self._model!r}, layer {layer.name} ({layer.path})"
