@@ -42,7 +42,8 @@ def speech_feed(request: FeedRequest) -> Feed:
 def _hearing(request: FeedRequest) -> Hearing:
     module: Any = request.module
     config: Any = getattr(module, "config", None)
-    if hasattr(config, "conv_kernel") and input_name(module) == "input_values":
+    encodes = not getattr(config, "is_encoder_decoder", False)
+    if encodes and hasattr(config, "conv_kernel") and input_name(module) == "input_values":
         return Frames(request)
     if getattr(config, "model_type", "") == "whisper" and hasattr(module, "decoder"):
         return LogMel(request)
