@@ -117,7 +117,7 @@ def _describe(
     if judgement.outcome is Outcome.PASSED:
         return Part(
             Outcome.PASSED,
-            f"{metric.name} {demand.direction} at every of {len(steps)} steps{_by(demand)}: "
+            f"{metric.name} {demand.direction} at each of {len(steps)} steps{_by(demand)}: "
             f"{curve_text(points)}",
             compared=len(steps),
             properties=properties,

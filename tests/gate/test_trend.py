@@ -168,4 +168,4 @@ def test_a_trend_needs_no_baseline_and_joins_the_other_demands() -> None:
     assert without_baseline(check) == check
     verdict = judge(profile({"anisotropy": [0.9, 0.1]}), None, check)
     assert verdict.outcome is Outcome.FAILED
-    assert "passed: anisotropy falls at every of 1 steps" in verdict.message
+    assert "passed: anisotropy falls at each of 1 steps" in verdict.message
