@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -88,17 +88,20 @@ class SingleStream:
     def __init__(self, module: nn.Module) -> None:
         parameters = inspect.signature(module.forward).parameters
         self._takes_positions = "position_ids" in parameters
+        self._takes_mask = "attention_mask" in parameters
         self._first = first_position(module)
 
     def __call__(self, sequences: Sequence[Ids], encoder: TextEncoder) -> Inputs:
-        """``input_ids`` and ``attention_mask``; positions are counted past padding on the left."""
+        """``input_ids`` and ``attention_mask``, if the model takes one.
+
+        Positions are counted past padding on the left.
+        """
         import torch
 
         batch = padded(sequences, encoder)
-        arguments: dict[str, Tensor] = {
-            "input_ids": torch.from_numpy(batch.ids),
-            "attention_mask": torch.from_numpy(batch.valid.astype(np.int64)),
-        }
+        arguments: dict[str, Tensor] = {"input_ids": torch.from_numpy(batch.ids)}
+        if self._takes_mask:
+            arguments["attention_mask"] = torch.from_numpy(batch.valid.astype(np.int64))
         if self._takes_positions and encoder.side == "left":
             counted = np.maximum(batch.valid.cumsum(axis=1) - 1, 0) + self._first
             arguments["position_ids"] = torch.from_numpy(counted)
@@ -121,9 +124,13 @@ class EncoderDecoder:
         self._start = np.array([start if start is not None else 0], np.int64)
 
     def __call__(self, sequences: Sequence[Ids], encoder: TextEncoder) -> Inputs:
-        """``input_ids``, ``decoder_input_ids`` and their masks."""
+        """``input_ids``, ``decoder_input_ids`` and their masks; padding is on the right.
+
+        Positions cannot be passed to such models, and BART's kin would count padding in front.
+        """
         import torch
 
+        encoder = replace(encoder, side="right")
         batch = padded(sequences, encoder)
         target = padded(sequences, encoder, start=self._start)
         return Inputs(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from isotest.errors import SourceError
@@ -16,6 +17,7 @@ from isotest.models.text.arguments import (
     first_position,
 )
 from isotest.models.text.packing import documents, windows
+from isotest.models.text.padding import require_padding_ignored
 from isotest.models.text.tokenizer import encoder_of
 
 if TYPE_CHECKING:
@@ -48,7 +50,8 @@ def text_feed(request: FeedRequest) -> Feed:
     """How texts become inputs of a model.
 
     Raises:
-        SourceError: no tokenizer, a length that the model cannot read, or choices that don't fit.
+        SourceError: no tokenizer, a length that the model cannot read, choices that don't fit, or
+            documents for a model whose numbers depend on padding.
         MissingError: a tokenizer is not here.
     """
     if request.brought is not None:
@@ -81,9 +84,21 @@ def text_feed(request: FeedRequest) -> Feed:
         )
     if getattr(config, "model_type", "") == "canine":
         return TextFeed(encoder, reading, Downsampled(request.module, reading.length))
-    if getattr(config, "is_encoder_decoder", False):
-        return TextFeed(encoder, reading, EncoderDecoder(request.module))
-    return TextFeed(encoder, reading, SingleStream(request.module))
+    arguments: Arguments = (
+        EncoderDecoder(request.module)
+        if getattr(config, "is_encoder_decoder", False)
+        else SingleStream(request.module)
+    )
+    if reading.packing == "documents":
+        body = encoder.encode(_BLANK)[: reading.length - encoder.added]
+        require_padding_ignored(
+            request.module,
+            partial(arguments, encoder=encoder),
+            encoder.sequence(body[: max(1, len(body) // 4)]),
+            encoder.sequence(body),
+            request.what,
+        )
+    return TextFeed(encoder, reading, arguments)
 
 
 def _longest(module: nn.Module, config: Any) -> int | None:

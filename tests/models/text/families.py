@@ -61,11 +61,23 @@ class Family:
 WORDLESS = {key: value for key, value in BERT.items() if key != "vocab_size"}
 CANINE = {**WORDLESS, "num_hash_buckets": 512}
 GPT2 = {"n_embd": 32, "n_layer": 3, "n_head": 4, "vocab_size": 6000, **WIDE}
+BART = {
+    "d_model": 32,
+    "encoder_layers": 3,
+    "decoder_layers": 2,
+    "encoder_attention_heads": 4,
+    "decoder_attention_heads": 4,
+    "encoder_ffn_dim": 64,
+    "decoder_ffn_dim": 64,
+    "vocab_size": 6000,
+    "init_std": 0.3,
+}
 LLAMA = {**BERT, "num_key_value_heads": 2}
 FAMILIES: dict[str, Family] = {
     "bert": Family("bert", BERT),
     "roberta": Family("roberta", BERT),
     "gpt2": Family("gpt2", GPT2),
+    "bart": Family("bart", BART, tokenizer="python:tests.models.text.vocabularies:around"),
     "t5": Family("t5", T5),
     "t5-gated": Family("t5", {**T5, "feed_forward_proj": "gated-gelu"}),
     "byt5": Family(

@@ -40,6 +40,9 @@ def returned(name: str, output: Any) -> dict[str, Tensor]:
             **numbered(output.encoder_hidden_states, "encoder", norm=True),
             **numbered(output.decoder_hidden_states, "decoder", norm=True),
         }
+    if name == "bart":  # no norm behind its last blocks
+        states = numbered(output.encoder_hidden_states, "encoder")
+        return states | numbered(output.decoder_hidden_states, "decoder")
     states = output.hidden_states
     if name.startswith("canine"):
         # The shallow encoders have one layer each: two entries before and two after the molecules.
