@@ -50,7 +50,6 @@ def test_vectors_are_single_tokens() -> None:
     loaded = load_model(f"{CODE}perceptron")
     assert [(layer.name, layer.path) for layer in loaded.layers] == [
         ("0", "flatten"),
-        ("0", "body.0"),
         ("1", "body.0"),
         ("2", "body.1"),
     ]
