@@ -127,8 +127,8 @@ def test_the_sign_of_a_regression_is_that_of_the_metric(project: Project) -> Non
 
 @pytest.mark.parametrize(("limit", "ret"), [("max", 1), ("min", 0)])
 def test_the_sign_of_a_limit_is_as_it_reads(project: Project, limit: str, ret: int) -> None:
-    """All layers of ``net`` lie between 0.1 and 0.6."""
-    project.suite(checks=f"[checks.anisotropy]\n{limit} = 0.1")
+    """All layers of ``net`` lie between 0.01 and 0.6."""
+    project.suite(checks=f"[checks.anisotropy]\n{limit} = 0.01")
     assert project.run().ret == ret
 
 
