@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from huggingface_hub.dataclasses import strict
 from transformers import LongformerConfig, PreTrainedConfig, T5Config
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-@strict
 class MantaConfig(PreTrainedConfig):
     """MANTa-LM; the defaults are the ``config.json`` of ``almanach/manta-lm-base``.
 
-    Attributes:
+    Args:
         vocab_size: ByT5's ids: 0 is padding, 1 the end, byte + 3, and the sentinels after them.
         byte_embedding_dim: width of everything before the blocks.
         frontier_predictor_num_layers: layers of local attention that look for frontiers.
@@ -42,6 +40,14 @@ class MantaConfig(PreTrainedConfig):
         layer_norm_epsilon: T5's.
         initializer_factor: scales the initial weights.
         feed_forward_proj: ``gated-gelu`` as in T5 1.1 and ByT5, or ``relu``.
+        is_encoder_decoder: it is.
+        pad_token_id: ByT5's.
+        eos_token_id: ByT5's.
+        decoder_start_token_id: the padding.
+        tie_word_embeddings: the head, which is not here, has weights of its own.
+
+    Raises:
+        ValueError: a convolution or a spread that no public checkpoint has.
 
     >>> MantaConfig().pooling_spread
     'variance'
@@ -57,44 +63,79 @@ class MantaConfig(PreTrainedConfig):
         "head_dim": "d_kv",
     }
 
-    vocab_size: int = 384
-    byte_embedding_dim: int = 128
-    frontier_predictor_num_layers: int = 2
-    frontier_predictor_num_attention_heads: int = 8
-    frontier_predictor_attention_window: int = 16
-    pooling_variance_regularization: float = 1e-6
-    pooling_kernel_size: int = 3
-    pooling_depthwise_convolution: bool = True
-    pooling_mean_pool: bool = False
-    pooling_spread: Literal["variance", "deviation"] = "variance"
-    max_length_inputs: int = 2048
-    max_length_encoder_decoder: int = 512
-    d_model: int = 768
-    d_kv: int = 64
-    d_ff: int = 3072
-    num_layers: int = 12
-    num_decoder_layers: int = 12
-    num_heads: int = 12
-    relative_attention_num_buckets: int = 32
-    relative_attention_max_distance: int = 128
-    dropout_rate: float | int = 0.1
-    layer_norm_epsilon: float = 1e-6
-    initializer_factor: float = 1.0
-    feed_forward_proj: str = "gated-gelu"
-    is_encoder_decoder: bool = True
-    pad_token_id: int | None = 0
-    eos_token_id: int | list[int] | None = 1
-    decoder_start_token_id: int | None = 0
-    tie_word_embeddings: bool = False
-
-    def validate_architecture(self) -> None:
-        """Refuse what the public configuration can say and no public checkpoint does."""
-        if not self.pooling_depthwise_convolution:
+    def __init__(
+        self,
+        vocab_size: int = 384,
+        byte_embedding_dim: int = 128,
+        frontier_predictor_num_layers: int = 2,
+        frontier_predictor_num_attention_heads: int = 8,
+        frontier_predictor_attention_window: int = 16,
+        pooling_variance_regularization: float = 1e-6,
+        pooling_kernel_size: int = 3,
+        pooling_depthwise_convolution: bool = True,
+        pooling_mean_pool: bool = False,
+        pooling_spread: Literal["variance", "deviation"] = "variance",
+        max_length_inputs: int = 2048,
+        max_length_encoder_decoder: int = 512,
+        d_model: int = 768,
+        d_kv: int = 64,
+        d_ff: int = 3072,
+        num_layers: int = 12,
+        num_decoder_layers: int = 12,
+        num_heads: int = 12,
+        relative_attention_num_buckets: int = 32,
+        relative_attention_max_distance: int = 128,
+        dropout_rate: float = 0.1,
+        layer_norm_epsilon: float = 1e-6,
+        initializer_factor: float = 1.0,
+        feed_forward_proj: str = "gated-gelu",
+        is_encoder_decoder: bool = True,
+        pad_token_id: int | None = 0,
+        eos_token_id: int | list[int] | None = 1,
+        decoder_start_token_id: int | None = 0,
+        tie_word_embeddings: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        # No public configuration that says otherwise has a checkpoint.
+        if not pooling_depthwise_convolution:
             raise ValueError("pooling_depthwise_convolution must be true: no other one is built")
-        if self.pooling_kernel_size < 1:
+        if pooling_kernel_size < 1:
+            raise ValueError(f"pooling_kernel_size must be at least 1, not {pooling_kernel_size}")
+        if pooling_spread not in ("variance", "deviation"):
             raise ValueError(
-                f"pooling_kernel_size must be at least 1, not {self.pooling_kernel_size}"
+                f"pooling_spread must be 'variance' or 'deviation', not {pooling_spread!r}"
             )
+        self.vocab_size = vocab_size
+        self.byte_embedding_dim = byte_embedding_dim
+        self.frontier_predictor_num_layers = frontier_predictor_num_layers
+        self.frontier_predictor_num_attention_heads = frontier_predictor_num_attention_heads
+        self.frontier_predictor_attention_window = frontier_predictor_attention_window
+        self.pooling_variance_regularization = pooling_variance_regularization
+        self.pooling_kernel_size = pooling_kernel_size
+        self.pooling_depthwise_convolution = pooling_depthwise_convolution
+        self.pooling_mean_pool = pooling_mean_pool
+        self.pooling_spread = pooling_spread
+        self.max_length_inputs = max_length_inputs
+        self.max_length_encoder_decoder = max_length_encoder_decoder
+        self.d_model = d_model
+        self.d_kv = d_kv
+        self.d_ff = d_ff
+        self.num_layers = num_layers
+        self.num_decoder_layers = num_decoder_layers
+        self.num_heads = num_heads
+        self.relative_attention_num_buckets = relative_attention_num_buckets
+        self.relative_attention_max_distance = relative_attention_max_distance
+        self.dropout_rate = dropout_rate
+        self.layer_norm_epsilon = layer_norm_epsilon
+        self.initializer_factor = initializer_factor
+        self.feed_forward_proj = feed_forward_proj
+        super().__init__(**kwargs)
+        # Afterwards, since releases differ in which of these the base class knows, and overwrites.
+        self.is_encoder_decoder = is_encoder_decoder
+        self.pad_token_id = pad_token_id
+        self.eos_token_id = eos_token_id
+        self.decoder_start_token_id = decoder_start_token_id
+        self.tie_word_embeddings = tie_word_embeddings
 
     @classmethod
     def from_dict(cls, config_dict: Mapping[str, Any], **kwargs: Any) -> Any:

@@ -71,7 +71,7 @@ class MantaModel(PreTrainedModel):
     config_class = MantaConfig
     base_model_prefix = "transformer"
     main_input_name = "input_ids"
-    _supports_sdpa = True
+    _supports_sdpa = T5Stack._supports_sdpa  # since a release of 5.x
     _input_embed_layer = "byte_embeddings"
     _keys_to_ignore_on_load_unexpected = _SURPLUS
 
