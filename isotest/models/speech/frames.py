@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 # The families of which it is known, and tested, that padding changes no valid frame.
 _PADDED = frozenset({"wav2vec2", "hubert"})
+# A model attends from every frame to every other. Half an hour takes 12 GB in a base model, and
+# the longest clip of LibriSpeech takes 35 seconds.
+LONGEST_SECONDS = 60
 
 
 class Frames:
@@ -68,12 +71,18 @@ class Frames:
         return samples
 
     def clip(self, samples: NDArray[float32], sample: Sample) -> Clip:
-        """Any recording that is long enough for one frame."""
+        """Any recording that is long enough for one frame, and no longer than a minute."""
         if len(samples) < self.field:
             raise SourceError(
                 f"recording {sample.origin}: is {1000 * len(samples) / self.rate:.3g} ms long "
                 f"({len(samples)} samples at {self.rate} a second), and one frame of {self._class} "
                 f"takes {self.field} samples; remove it, or join it to another"
+            )
+        if len(samples) > LONGEST_SECONDS * self.rate:
+            raise SourceError(
+                f"recording {sample.origin}: is {len(samples) / self.rate:.6g} s long, and a clip "
+                f"is fed whole to {self._class}, which takes memory for all of it at once: "
+                f"expected at most {LONGEST_SECONDS} s; cut it into shorter clips"
             )
         return Clip(samples)
 

@@ -63,6 +63,14 @@ BAD: dict[str, tuple[Any, int, str]] = {
             "shorter clips"
         ),
     ),
+    "long-for-frames": (
+        np.tile(noise(RATE), 61),
+        RATE,
+        (
+            "recording {clip}: is 61 s long, and a clip is fed whole to Wav2Vec2Model, which takes "
+            "memory for all of it at once: expected at most 60 s; cut it into shorter clips"
+        ),
+    ),
     "unread": (
         noise(RATE),
         RATE,
