@@ -3,7 +3,8 @@
 Each representation is reduced to a 64-bit hash of its bits in storage precision, and distinct
 hashes are counted. Beyond ``CAPACITY`` distinct ones only those hashes are kept whose low bits are
 zero (adaptive sampling, Flajolet 1990), with the number of times each occurred. What is kept
-depends on the hashes alone, hence not on order, batches or merges.
+depends on the hashes alone, hence not on order, batches or merges; but whether equal positions of
+two batches of another shape are bitwise equal is up to the rounding of the model's forward pass.
 """
 
 from __future__ import annotations
