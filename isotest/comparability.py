@@ -124,13 +124,20 @@ def _layers(new: tuple[LayerProfile, ...], base: tuple[LayerProfile, ...]) -> It
                 f"width of layer {name}: the baseline has {theirs[name].width}, this run "
                 f"{ours[name].width}"
             )
+    counts: dict[tuple[str, str], list[str]] = {}
+    for name in (name for name in theirs if name in ours):
         if ours[name].block_representations != theirs[name].block_representations:
-            yield (
-                f"representations at layer {name}: the baseline has "
-                f"{theirs[name].representations} in {_blocks(theirs[name].block_representations)}, "
-                f"this run {ours[name].representations} in "
-                f"{_blocks(ours[name].block_representations)}"
-            )
+            counts.setdefault((_counted(theirs[name]), _counted(ours[name])), []).append(name)
+    for (before, now), names in counts.items():
+        where = "layer" if len(names) == 1 else "layers"
+        yield (
+            f"representations at {where} {_listed(names)}: the baseline has {before}, "
+            f"this run {now}"
+        )
+
+
+def _counted(layer: LayerProfile) -> str:
+    return f"{layer.representations} in {_blocks(layer.block_representations)}"
 
 
 def _listed(names: list[str]) -> str:

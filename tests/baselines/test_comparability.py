@@ -119,6 +119,18 @@ def test_each_difference_is_named_alone(new: Profile, message: str) -> None:
     assert found.startswith(message)
 
 
+def test_layers_that_differ_alike_share_a_line() -> None:
+    """A deep model measured on fewer samples has one such line, not one a layer."""
+    halved = {"representations": 10, "block_representations": (6, 4)}
+    new = with_layers(*(layer(name, 0.1, **halved) for name in ("0", "1", "final")))
+    assert comparable(new, profile()) == [
+        (
+            "representations at layers 0, 1, final: the baseline has 20 in 2 blocks of 8 to 12 each, "
+            "this run 10 in 2 blocks of 4 to 6 each"
+        )
+    ]
+
+
 def test_every_difference_is_named() -> None:
     new = conditions(profile(modality="speech", units=5), data=OTHER_DATA)
     assert [line.split(":")[0] for line in comparable(new, profile())] == [
