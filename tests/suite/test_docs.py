@@ -56,3 +56,13 @@ def test_the_examples_of_suites_are_valid(tmp_path: Path) -> None:
         assert len(suite.models) == 4
         assert suite.measure_of(suite.models[1]).special_tokens == "include"
         assert suite.checks_of(suite.models[3])["anisotropy"].baseline is None
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/pretrained.md"])
+def test_the_examples_of_other_pages_are_valid(page: str, tmp_path: Path) -> None:
+    text = (DOCS.parent / page).read_text(encoding="utf-8")
+    examples = re.findall(r"^```toml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    assert examples
+    for example in examples:
+        suite = load_suite(write(tmp_path, example))
+        assert all(suite.checks_of(model) for model in suite.models)
