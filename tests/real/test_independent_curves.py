@@ -32,10 +32,11 @@ ENTRIES = [
     if spec.source.startswith("init:")
 ]
 # As the libraries document it: leading special tokens; which layer the first hidden state is (the
-# stems of SegFormer and CvT have none); whose last_hidden_state is a point after all blocks (the
-# final norm of ViT and DeiT, the top convolution of EfficientNet): the last hidden state is before.
+# stems of SegFormer, CvT and VAN have none); whose last_hidden_state is a point after all blocks
+# (the final norm of ViT and DeiT, the top convolution of EfficientNet): the last hidden state is
+# before.
 PREFIX = {"vit": 1, "deit": 2, "beit": 1}
-FIRST = {"segformer": 1, "cvt": 1}
+FIRST = {"segformer": 1, "cvt": 1, "van": 1}
 AFTER = {"vit", "deit", "efficientnet"}
 POSITIONS = {"vit", "deit", "beit", "segformer"}
 
