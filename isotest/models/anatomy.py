@@ -102,10 +102,10 @@ def _completed(stack: Stack, module: nn.Module, inputs: Mapping[str, Tensor], wh
             "blocks); name the modules to observe in the suite entry, as in layers = "
             f"[{', '.join(repr(name) for name, _ in list(module.named_children())[:3])}]"
         )
-    start, end = stack.blocks[0].path, stack.blocks[-1].path
-    stem, final = neighbours(module, inputs, what, start, end)
+    paths = [block.path for block in stack.blocks]
+    stem, final = neighbours(module, inputs, what, paths)
     # Where the stem is no module, or shared between stacks: what enters the first block.
-    place = Place(start, "input") if stem is None or stack.name else Place(stem)
+    place = Place(paths[0], "input") if stem is None or stack.name else Place(stem)
     return replace(stack, stem=place, final=None if final is None else Place(final))
 
 

@@ -7,13 +7,14 @@ says. Looking once, before anything is measured, costs a forward pass of a singl
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 from isotest.errors import IsotestError, SourceError, one_line
 from isotest.models.select import first
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from torch import Tensor, nn
 
@@ -67,27 +68,33 @@ def watch(
 
 
 def neighbours(
-    module: nn.Module, inputs: Mapping[str, Tensor], what: str, start: str, end: str
+    module: nn.Module, inputs: Mapping[str, Tensor], what: str, blocks: Sequence[str]
 ) -> tuple[str | None, str | None]:
-    """The module whose output enters module ``start``, and the norm that takes what ``end`` yields.
+    """The module whose output enters the first block, and the norm that takes what the last yields.
 
     The first is the embedding output whatever the library calls it: of several modules that pass
     the same tensor on, the last one to finish. The second is a module of a class named ``…Norm…``
-    that is fed exactly the output of ``end``; a norm of something else (a pooled map, a CLS token)
-    is not the final normalisation of the curve.
+    that is fed exactly that; a norm of something else (a pooled map, a CLS token) is not the final
+    normalisation of the curve.
 
     Returns:
         The two paths, ``None`` where there is none.
 
     Raises:
-        SourceError: the forward pass fails.
+        SourceError: the forward pass fails, or the blocks do not follow each other: of no block
+            does the output enter the next, so they are parts of layers and no layers.
     """
+    start, end = blocks[0], blocks[-1]
+    following = dict(pairwise(blocks))
     before: list[tuple[str, Any]] = []
     found: dict[str, str] = {}
-    state: dict[str, Any] = {"started": False, "last": None}
+    outputs: dict[str, Any] = {}
+    state: dict[str, Any] = {"started": False, "last": None, "chained": False}
 
     def enter(path: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         given = first(args) if args else first(kwargs)
+        if path in outputs and _same(given, outputs.pop(path)):
+            state["chained"] = True
         if path == start and not state["started"]:
             state["started"] = True
             for earlier, output in before:
@@ -106,6 +113,8 @@ def neighbours(
             before.append((path, first(output)))
         elif path == end:
             state["last"] = first(output)
+        if path in following:
+            outputs[following[path]] = first(output)
 
     def enter_of(path: str) -> Callable[[Any, Any, Any], None]:
         return lambda _module, args, kwargs: enter(path, args, kwargs)
@@ -119,6 +128,12 @@ def neighbours(
             handles.append(child.register_forward_pre_hook(enter_of(path), with_kwargs=True))
             handles.append(child.register_forward_hook(leave_of(path)))
     run(module, inputs, what, handles)
+    if following and not state["chained"]:
+        raise SourceError(
+            f"source {what!r}: {start} … {end} of {type(module).__name__} look like its layers, "
+            "but what leaves one does not enter the next, so they are parts of layers; name the "
+            "modules to observe with layers = [...] in the suite entry"
+        )
     return found.get("stem"), found.get("final")
 
 

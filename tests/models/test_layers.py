@@ -105,3 +105,12 @@ def test_language_models_need_no_entry(
         torch.testing.assert_close(outputs[str(k)], state, rtol=0, atol=0)
     if final:
         torch.testing.assert_close(outputs["final"], states[-1], rtol=0, atol=0)
+
+
+def test_parts_of_layers_are_not_taken_for_layers() -> None:
+    """XLM keeps its layers in four lists side by side, the largest of feed-forward parts alone."""
+    config = {"emb_dim": 8, "n_heads": 2, "n_layers": 3, "n_words": 11}
+    auto: Any = AutoModel
+    module = auto.from_config(AutoConfig.for_model("xlm", **config)).eval()
+    with pytest.raises(SourceError, match=r"ffns\.0 … ffns\.2 of XLMModel .* does not enter"):
+        observe(module, Inputs({"input_ids": torch.arange(6)[None]}), "here")
