@@ -25,6 +25,9 @@ _CURVE = (8, 64)
 
 _ASCII = str.maketrans({"·": "-", "…": "...", "→": "->", "±": "+-"})
 
+_LISTED = 2
+"""Entries that lack different things and are each said in full."""
+
 
 def plain(text: str, _result: Result) -> str:
     """No colour."""
@@ -136,19 +139,30 @@ def _unmeasured(group: list[EntrySummary], width: int, markup: Markup) -> list[s
     remedies: dict[str, list[tuple[str, str]]] = {}
     for entry in group:
         if entry.skipped is not None:
-            what, _, remedy = entry.skipped.rpartition("; ")
+            # A remedy may hold a command that has semicolons of its own.
+            what, _, remedy = entry.skipped.partition("; ")
             remedies.setdefault(remedy, []).append((entry.model, what))
         elif entry.profile is None:
             first = next((c.headline for c in entry.checks if c.result == "failed"), "")
             text = f"  not measured: {entry.model}" + (f": {first}" if first else "")
             lines += [markup(line, "failed") for line in _wrapped(text, width, "    ")]
     for remedy, missing in remedies.items():
-        whats = "; ".join(
-            f"{model} ({what})" if what and what != model else model for model, what in missing
-        )
-        text = f"  skipped: {whats}: {remedy}"
+        text = f"  skipped: {_missing(missing)}: {remedy}"
         lines += [markup(line, "skipped") for line in _wrapped(text, width, "    ")]
     return lines
+
+
+def _missing(missing: list[tuple[str, str]]) -> str:
+    """Entries and what each lacks; of many, the first one's stands for the others'."""
+    names = ", ".join(model for model, _ in missing)
+    reasons = list(dict.fromkeys(what for _, what in missing if what))
+    if len(reasons) == 1 and len(missing) > 1:
+        return f"{names} ({reasons[0]})"
+    if len(missing) > _LISTED:
+        return f"{names} ({reasons[0]}; likewise the others)" if reasons else names
+    return "; ".join(
+        f"{model} ({what})" if what and what != model else model for model, what in missing
+    )
 
 
 def _inconclusive(group: list[EntrySummary], width: int, markup: Markup) -> list[str]:

@@ -82,6 +82,26 @@ def test_skipped_entries_with_one_remedy_share_a_line() -> None:
     ]
 
 
+def test_many_skipped_entries_are_named_and_the_first_ones_lack_is_told() -> None:
+    names = ("vit", "beit", "deit")
+    entries = [entry(name, None, "skipped", skipped=GONE.format(f"hub/{name}")) for name in names]
+    (line,) = summary_lines(entries, width=200)[1:]
+    assert line == (
+        "  skipped: vit, beit, deit (weights of hub:hub/vit are not in the cache; likewise the "
+        "others): give --isotest-download"
+    )
+
+
+def test_entries_that_lack_the_same_thing_say_it_once_with_a_remedy_that_has_semicolons() -> None:
+    reason = "the data are not here; python -c 'import datasets; datasets.load_dataset(…)'"
+    entries = [entry(name, None, "skipped", skipped=reason) for name in ("vit", "beit")]
+    (line,) = summary_lines(entries, width=200)[1:]
+    assert line == (
+        "  skipped: vit, beit (the data are not here): "
+        "python -c 'import datasets; datasets.load_dataset(…)'"
+    )
+
+
 def test_an_entry_that_could_not_be_measured_is_not_lost() -> None:
     lines = summary_lines([entry("vit", None, "failed")], width=100)
     assert "  not measured: vit: check-0 failed" in lines
