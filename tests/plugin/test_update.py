@@ -57,7 +57,7 @@ def test_failing_writes_what_fails_and_says_what_changes(project: Project) -> No
     result = project.run("--isotest-update=failing")
     assert result.ret == 0, "the wish to record is the wish to accept"
     result.stdout.fnmatch_lines(
-        ["recorded anew baselines/tiny/net.json", "    mean_norm at layer 1: * → *"]
+        ["recorded anew baselines/tiny/net.json", "    anisotropy at layer 0: * → *"]
     )
     result.stdout.no_fnmatch_line("*recorded*same.json")
     after = project.baselines()
