@@ -67,8 +67,9 @@ def decode(stored: Path | bytes, origin: str, channels: str | None = None) -> Wa
         raise
     except Exception as error:
         # libsndfile's own errors, and those of files that are not here or not readable.
+        reason = getattr(error, "error_string", error)  # without the address of a file in memory
         raise SourceError(
-            f"recording {origin}: cannot be decoded ({error}); replace or remove it"
+            f"recording {origin}: cannot be decoded ({reason}); replace or remove it"
         ) from error
     if not whole:
         raise SourceError(

@@ -99,6 +99,9 @@ def require_columns(where: str, wanted: Sequence[str | None], present: Collectio
     """Refuse a wanted column that is not there, listing those that are."""
     for column in wanted:
         if column is not None and column not in present:
-            hint = did_you_mean(column, present) if present else ""
+            hint = did_you_mean(column, present)
             listed = ", ".join(present) or "none"
-            raise SourceError(f"{where}: no column {column!r}{hint}; its columns: {listed}")
+            raise SourceError(
+                f"{where}: no column {column!r}{hint if 'did you mean' in hint else ''}; its "
+                f"columns: {listed}; name the right one in the source"
+            )

@@ -145,6 +145,7 @@ def test_units_partition_the_samples_as_the_groups_do(pairs: list[tuple[str, str
     ("line", "message"),
     [
         ('{"texts": "a"}', r":1: no column 'text'; did you mean 'texts'\?; its columns: texts"),
+        ('{"line": "a"}', ":1: no column 'text'; its columns: line; name the right one in the s"),
         ('{"text": 3}', ":1: expected text as 'text', found 3"),
         ('{"text": null}', ":1: expected text as 'text', found None"),
         ('{"text": ""}', ":1: is empty; remove it, or add 'empty=skip' to the source"),
