@@ -173,9 +173,12 @@ class Observer:
         try:
             self._sums[layer.name].update(x, self._units, mask)
         except NonFiniteError as error:
+            dtype = str(x.dtype).removeprefix("torch.")
+            # Half precision overflows, and libraries write masks that do so in float64.
+            hint = "" if dtype == "float32" else f"; this is {dtype}: see whether float32 has it"
             raise NonFiniteError(
                 f"{self._where(layer)}, batch {self._batch} ({self._origin}): {error}; look at the "
-                "inputs of this layer first: the earlier ones are finite"
+                f"inputs of this layer first: the earlier ones are finite{hint}"
             ) from None
 
     def _require_some(self, layer: ObservedLayer, x: Tensor, mask: Tensor | None) -> None:

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from isotest.data.load import as_data
-from isotest.errors import MeasurementError, NonFiniteError
+from isotest.errors import MeasurementError, NonFiniteError, SourceError
 from isotest.measurement import measure_loaded
 from isotest.models import load_model
 from isotest.models.feed import PlainFeed
@@ -320,6 +320,20 @@ def test_nan_counts_where_positions_count() -> None:
         measure_loaded(bad, data, source="", model="net", modality="text")
 
 
+def test_a_mask_that_overflows_in_another_dtype_is_hinted_at() -> None:
+    """CANINE's local attention in float64: NaN is the library's, and float32 has none."""
+    for dtype in ("float32", "float64"):
+        loaded = load_model("init:canine", modality="text", config=CANINE, dtype=dtype)
+        data = as_data(["some letters of a text " * 8], "text")
+        fault = None
+        try:
+            measure_loaded(loaded, data, source="", model="net", modality="text")
+        except NonFiniteError as error:
+            fault = str(error)
+        assert (fault is None) == (dtype == "float32")
+    assert str(fault).endswith("finite; this is float64: see whether float32 has it")
+
+
 def test_a_fault_that_the_model_swallows_is_still_one() -> None:
     net = Net()
     net.forgiving = True
@@ -383,6 +397,26 @@ def test_without_a_mask_padding_would_count() -> None:
         loaded, as_data(TEXTS, "text"), source="", model="m", modality="text", batch_size=3
     )
     assert profile.layers[0].representations == 3 * len(TEXTS[-1])
+
+
+class Lists(Letters):
+    """What a tokenizer returns unless it is asked for tensors."""
+
+    def __call__(self, contents: Sequence[str]) -> dict[str, Any]:
+        return {"input_ids": super().__call__(contents)["input_ids"].tolist()}
+
+
+def net_of_lists() -> tuple[nn.Module, Lists]:
+    return Net(), Lists()
+
+
+def test_preprocessing_makes_tensors() -> None:
+    with pytest.raises(SourceError) as caught:
+        load_model(f"{CODE}net_of_lists", modality="text", layers={"0": "stem"})
+    assert str(caught.value) == (
+        "preprocessing (Lists): expected tensors as the model's inputs, found 'input_ids' to be "
+        "list"
+    )
 
 
 def test_a_pooled_vector_is_never_padding() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from isotest.errors import SourceError
 from isotest.models.loaded import Inputs, Piece, Positions
 
 if TYPE_CHECKING:
@@ -40,10 +41,20 @@ class PlainFeed:
         return True
 
     def batch(self, pieces: Sequence[Piece]) -> Inputs:
-        """What the preprocessing makes of them; an ``attention_mask`` says what is padding."""
+        """What the preprocessing makes of them; an ``attention_mask`` says what is padding.
+
+        Raises:
+            SourceError: it makes something else than tensors.
+        """
         import torch
 
         arguments = dict(self.preprocess([piece.content for piece in pieces]))
+        for name, value in arguments.items():
+            if not isinstance(value, torch.Tensor):
+                raise SourceError(
+                    f"preprocessing ({type(self.preprocess).__name__}): expected tensors as the "
+                    f"model's inputs, found {name!r} to be {type(value).__name__}"
+                )
         mask = arguments.get("attention_mask")
         if not isinstance(mask, torch.Tensor) or mask.dim() != 2:
             return Inputs(arguments)

@@ -64,7 +64,7 @@ FAULTS = {
         entry=CONFIG.replace("92", "50"),
     ),
     "unnamed": Fault(
-        "expected a tokenizer, and an untrained model has none; name one with measure = { ",
+        "expected a tokenizer, and the model brings none; name one with measure = { ",
         measure="",
     ),
     "nowhere": Fault(

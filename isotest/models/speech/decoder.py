@@ -100,9 +100,7 @@ class Transcripts:
         if request.reading.tokenizer is None and (
             folder is None or not any((folder / name).is_file() for name in FILES)
         ):
-            where = (
-                "an untrained model has none" if folder is None else f"there is none in {folder}"
-            )
+            where = "the model brings none" if folder is None else f"there is none in {folder}"
             raise SourceError(
                 f"source {request.what!r}: the decoder reads transcripts, for which it needs a "
                 f"tokenizer, and {where}; use measure = {{ decoder = 'random' }} in the suite "

@@ -65,6 +65,12 @@ def encoder_of(request: FeedRequest) -> TextEncoder:
     kind = getattr(config, "model_type", "")
     if named is None:
         named = {"canine": "codepoints", "character_bert": "words", "manta": "bytes"}.get(kind)
+    if named is not None and not isinstance(named, str):
+        raise SourceError(
+            f"source {request.what!r}: expected 'tokenizer' to be text that says where it is, "
+            f"found a {type(named).__name__}; save it with save_pretrained and name 'path:FOLDER', "
+            "so that whoever reads the profile knows it"
+        )
     if named in BUILT_IN:
         encoder = _built_in(str(named))
     elif named is None:
@@ -88,11 +94,12 @@ def _built_in(name: str) -> TextEncoder:
 def _own(request: FeedRequest) -> TextEncoder:
     folder = request.folder
     if folder is None or not _has_tokenizer(folder):
-        where = "an untrained model has none" if folder is None else f"there is none in {folder}"
+        where = "the model brings none" if folder is None else f"there is none in {folder}"
         raise SourceError(
             f"source {request.what!r}: expected a tokenizer, and {where}; name one with "
-            "measure = { tokenizer = … } in the suite entry: 'sample:tokenizer' for an untrained "
-            "model, 'hub:OWNER/NAME', 'path:FOLDER', 'package:DIST/FOLDER', or one of "
+            "measure = { tokenizer = … } in the suite entry, or tokenizer = … of isotest.measure: "
+            "'sample:tokenizer' for an untrained model, 'hub:OWNER/NAME', 'path:FOLDER', "
+            "'package:DIST/FOLDER', 'python:MODULE:FUNCTION', or one of "
             f"{', '.join(BUILT_IN)}"
         )
     return from_folder(folder, f"source {request.what!r}")

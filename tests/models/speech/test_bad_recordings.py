@@ -76,7 +76,7 @@ BAD: dict[str, tuple[Any, int, str]] = {
         RATE,
         (
             "source 'init:whisper': the decoder reads transcripts, for which it needs a tokenizer, "
-            "and an untrained model has none; use measure = { decoder = 'random' } in "
+            "and the model brings none; use measure = { decoder = 'random' } in "
             "the suite entry"
         ),
     ),

@@ -108,7 +108,7 @@ def test_what_cannot_be_read(folder: Path, transcript: str | None, message: str)
 
 
 def test_an_untrained_model_has_no_tokenizer() -> None:
-    with pytest.raises(SourceError, match=r"an untrained model has none; use measure = \{ decoder"):
+    with pytest.raises(SourceError, match=r"the model brings none; use measure = \{ decoder"):
         load_model("init:whisper", modality="speech", config=WHISPER)
 
 

@@ -212,8 +212,18 @@ def test_what_is_not_here_says_how_to_get_it(
 
 def test_an_untrained_model_has_no_tokenizer() -> None:
     assert message().startswith(
-        "source 'init:bert': expected a tokenizer, and an untrained model has none; name one with "
-        "measure = { tokenizer = … } in the suite entry: 'sample:tokenizer'"
+        "source 'init:bert': expected a tokenizer, and the model brings none; name one with "
+        "measure = { tokenizer = … } in the suite entry, or tokenizer = … of isotest.measure: "
+        "'sample:tokenizer'"
+    )
+
+
+def test_an_object_is_no_name_of_a_tokenizer() -> None:
+    """What a training loop has at hand; a profile could not say what it was."""
+    tokenizer = vocabularies.around()
+    assert message(tokenizer=tokenizer).startswith(
+        "source 'init:bert': expected 'tokenizer' to be text that says where it is, found a "
+        f"{type(tokenizer).__name__}; save it with save_pretrained and name 'path:FOLDER'"
     )
 
 
