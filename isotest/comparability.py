@@ -66,6 +66,7 @@ def _differences(new: Profile, base: Profile) -> Iterator[str]:
     if new.units != base.units:
         yield f"units: the baseline has {base.units} independent groups, this run {new.units}"
     yield from _layers(new.layers, base.layers)
+    yield from _counts(new, base)
 
 
 def _repository(source: str) -> str:
@@ -124,8 +125,15 @@ def _layers(new: tuple[LayerProfile, ...], base: tuple[LayerProfile, ...]) -> It
                 f"width of layer {name}: the baseline has {theirs[name].width}, this run "
                 f"{ours[name].width}"
             )
+
+
+def _counts(new: Profile, base: Profile) -> Iterator[str]:
+    """Layers with another number of representations, where the model has no say in it."""
+    ours, theirs = ({layer.name: layer for layer in each.layers} for each in (new, base))
     counts: dict[tuple[str, str], list[str]] = {}
     for name in (name for name in theirs if name in ours):
+        if new.decides_positions(name) and base.decides_positions(name):
+            continue
         if ours[name].block_representations != theirs[name].block_representations:
             counts.setdefault((_counted(theirs[name]), _counted(ours[name])), []).append(name)
     for (before, now), names in counts.items():

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from isotest.errors import MeasurementError
 from isotest.observation import Observer, Representation, SpecialTokens
-from isotest.profile import LayerProfile, Profile, Provenance
+from isotest.profile import DECIDED, LayerProfile, Profile, Provenance
 
 if TYPE_CHECKING:
     from torch import nn
@@ -254,6 +254,9 @@ def _protocol(
         "representation": representation,
         "special_tokens": special_tokens,
         "dtype": _dtype_of(loaded),
+        **{
+            f"{DECIDED}{layer.name}": True for layer in loaded.layers if layer.stream in loaded.made
+        },
     }
 
 

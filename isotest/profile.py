@@ -10,6 +10,9 @@ if TYPE_CHECKING:
 
     from isotest.estimate import Estimate
 
+DECIDED = "decided by the model: positions of "
+"""In front of a layer's name in the protocol: how many positions it has depends on the weights."""
+
 
 @dataclass(frozen=True)
 class LayerProfile:
@@ -88,6 +91,13 @@ class Profile:
     block_sequences: tuple[int, ...]
     layers: tuple[LayerProfile, ...]
     provenance: Provenance
+
+    def decides_positions(self, layer: str) -> bool:
+        """Whether the model itself decides how many representations there are at ``layer``.
+
+        Where it does not (nearly everywhere), the number follows from data and protocol.
+        """
+        return self.provenance.protocol.get(f"{DECIDED}{layer}") is True
 
     def curve(self, metric: str) -> tuple[float | None, ...]:
         """The values of ``metric``, a layer each; ``None`` where undefined or not measured."""

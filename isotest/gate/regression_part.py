@@ -107,8 +107,12 @@ def _pair(
         side = "this run" if len(new.blocks) < 2 else "the baseline"
         return failed(f"{metric.name} at layer {layer.name} has no error bar in {side}", layer.name)
     sizes, base_sizes = layer.block_representations, base_layer.block_representations
-    weights = sizes if metric.weight == "representations" else profile.block_sequences
-    if len({len(new.blocks), len(base.blocks), len(weights)}) > 1 or sizes != base_sizes:
+    differ = sizes != base_sizes and not profile.decides_positions(layer.name)
+    weights: Sequence[float] = profile.block_sequences
+    if metric.weight == "representations" and len(sizes) == len(base_sizes):
+        # They differ where other weights divide a text otherwise: halfway between the two then.
+        weights = [(size + other) / 2 for size, other in zip(sizes, base_sizes, strict=True)]
+    if differ or len({len(new.blocks), len(base.blocks), len(weights)}) > 1:
         return nothing_compared(
             f"not comparable: layer {layer.name} has {layer.representations} representations in "
             f"{len(new.blocks)} blocks, in the baseline {base_layer.representations} in "
