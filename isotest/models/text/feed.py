@@ -161,7 +161,6 @@ class TextFeed:
             "tokenizer": self._reading.tokenizer or "own",
             "packing": self._reading.packing,
             "length": self._reading.length,
-            "padding side": self._encoder.side,
             **self._arguments.describe(),
             "ids": self._digest.hexdigest(),
         }
