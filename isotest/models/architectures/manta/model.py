@@ -177,16 +177,18 @@ def _or(value: bool | None, default: bool | None) -> bool:
     return bool(default if value is None else value)
 
 
-# From the names in almanach/manta-lm-base to those here, and back when a model is saved. The last
-# one is undone first: it must not see the names that the others give back.
+# From the names in almanach/manta-lm-base to those here, and back when a model is saved. Releases
+# undo them in different orders, so none may match what another one gives back. And dots are not
+# escaped, as nowhere in transformers: 5.0 writes one direction's pattern as the other's name.
 register_checkpoint_conversion_mapping(
     MantaConfig.model_type,
     [
-        WeightRenaming(r"^encoder\.byte_embeddings\.", r"^byte_embeddings\."),
-        WeightRenaming(r"^encoder\.frontier_predictor\.", r"^frontier_predictor\."),
-        WeightRenaming(r"^encoder\.pooler\.conv_layers\.0\.weight", r"^pooling\.convolution"),
-        WeightRenaming(r"^encoder\.pooler\.out_projection\.", r"^pooling\.out_projection\."),
-        WeightRenaming(r"^encoder\.t5_encoder\.", r"^encoder\."),
+        WeightRenaming("^encoder.byte_embeddings.", "^byte_embeddings."),
+        WeightRenaming("^encoder.frontier_predictor.", "^frontier_predictor."),
+        WeightRenaming("^encoder.pooler.conv_layers.0.weight", "^pooling.convolution"),
+        WeightRenaming("^encoder.pooler.out_projection.", "^pooling.out_projection."),
+        WeightRenaming("^encoder.t5_encoder.block.", "^encoder.block."),
+        WeightRenaming("^encoder.t5_encoder.final_layer_norm.", "^encoder.final_layer_norm."),
     ],
     overwrite=True,
 )
