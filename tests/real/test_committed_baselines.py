@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-from junitparser import JUnitXml
 
-from tests.real.vit import ROOT
+from tests.real.runs import green_run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,23 +24,7 @@ if TYPE_CHECKING:
     ],
 )
 def test_a_run_is_green_and_skips_nothing(tmp_path: Path, where: str, entries: set[str]) -> None:
-    run = subprocess.run(
-        [
-            sys.executable,
-            *("-m", "pytest", "-p", "no:cacheprovider", "--isotest", where),
-            f"--junitxml={tmp_path / 'junit.xml'}",
-        ],
-        cwd=ROOT,
-        env=dict(os.environ),
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=580,
-        check=False,
-    )
-    assert run.returncode == 0, run.stdout + run.stderr
-    report = JUnitXml.fromfile(str(tmp_path / "junit.xml"))
-    cases: list[Any] = [case for suite in report for case in suite]
+    cases = green_run(tmp_path, where)
     assert not [case.name for case in cases if case.is_skipped]
     compared = {case.classname.rpartition(".")[2] for case in cases if case.name == "anisotropy"}
     assert compared == entries

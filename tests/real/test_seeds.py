@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from junitparser import JUnitXml
-
-from tests.real.vit import ROOT
+from tests.real.runs import green_run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,25 +13,13 @@ if TYPE_CHECKING:
 def test_another_seed_is_green_against_the_committed_baseline(tmp_path: Path) -> None:
     """The smallest entry; the suite's head says what was measured for the others."""
     source = "init:segformer?seed=1"
-    run = subprocess.run(
-        [
-            sys.executable,
-            *("-m", "pytest", "-p", "no:cacheprovider", "--isotest"),
-            "suites/vision/transformers.toml::mit-b0-untrained",
-            *("--isotest-model", f"mit-b0-untrained={source}"),
-            f"--junitxml={tmp_path / 'junit.xml'}",
-        ],
-        cwd=ROOT,
-        env={**os.environ, "ISOTEST_CACHE_DIR": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=300,
-        check=False,
+    cases = green_run(
+        tmp_path,
+        "suites/vision/transformers.toml::mit-b0-untrained",
+        *("--isotest-model", f"mit-b0-untrained={source}"),
+        ISOTEST_CACHE_DIR=str(tmp_path / "cache"),
+        OMP_NUM_THREADS="1",
     )
-    assert run.returncode == 0, run.stdout + run.stderr
-    report = JUnitXml.fromfile(str(tmp_path / "junit.xml"))
-    cases: list[Any] = [case for suite in report for case in suite]
     compared = [case for case in cases if case.classname.endswith(".mit-b0-untrained")]
     assert len(compared) == 7, [case.name for case in cases]
     # It was the other seed that was measured, and it differs.
