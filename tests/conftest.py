@@ -3,8 +3,8 @@
 On a developer's machine every run tries new examples; in CI the examples are fixed, so that a
 landing is not red for what it did not change.
 
-Under pytest-xdist each worker, and what it starts, computes on one thread: several that each take all
-cores are many times slower than one.
+Under pytest-xdist each worker, and what it starts, computes on one thread: several that each take
+all cores are many times slower than one.
 """
 
 from __future__ import annotations

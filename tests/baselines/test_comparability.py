@@ -125,8 +125,8 @@ def test_layers_that_differ_alike_share_a_line() -> None:
     new = with_layers(*(layer(name, 0.1, **halved) for name in ("0", "1", "final")))
     assert comparable(new, profile()) == [
         (
-            "representations at layers 0, 1, final: the baseline has 20 in 2 blocks of 8 to 12 each, "
-            "this run 10 in 2 blocks of 4 to 6 each"
+            "representations at layers 0, 1, final: the baseline has 20 in 2 blocks of 8 to 12 "
+            "each, this run 10 in 2 blocks of 4 to 6 each"
         )
     ]
 

@@ -71,7 +71,11 @@ def test_the_default_configuration_has_its_real_size() -> None:
         ("init:vit", {"hidden_size": "x"}, "configuration refuses the values"),
         ("init:vit", {**VIT, "patch_size": 0}, "cannot build the model"),
         ("init:vit", {**VIT, "num_channels": 5}, "1 or 3 channels, found num_channels = 5"),
-        ("init:bert", {"num_hidden_layers": 1}, "BertModel takes texts, and the modality is 'vision'"),
+        (
+            "init:bert",
+            {"num_hidden_layers": 1},
+            "BertModel takes texts, and the modality is 'vision'",
+        ),
         ("init:clip_text_model_zzz", {}, "unknown model type"),
         ("initt:vit", {}, "unknown scheme 'initt'; did you mean 'init'?"),
     ],

@@ -98,7 +98,9 @@ def test_a_faulty_suite_beside_the_test_is_one_message(project: Project) -> None
     project.write("tests/test_it.py", TEST)
     result = project.run("tests/test_it.py")
     assert result.ret == 2
-    result.stdout.fnmatch_lines(["tests/a.toml:1: modality = 'vison': expected 'vision', 'text', *"])
+    result.stdout.fnmatch_lines(
+        ["tests/a.toml:1: modality = 'vison': expected 'vision', 'text', *"]
+    )
     result.stdout.no_fnmatch_line("*_manager.py*")
 
 
