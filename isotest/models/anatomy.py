@@ -100,7 +100,7 @@ def _completed(stack: Stack, module: nn.Module, inputs: Mapping[str, Tensor], wh
         raise SourceError(
             f"source {what!r}: no recognisable layers in {type(module).__name__} (no list of alike "
             "blocks); name the modules to observe in the suite entry, as in layers = "
-            f"[{', '.join(repr(name) for name, _ in list(module.named_children())[:3])}]"
+            f"[{', '.join(map(repr, _callable(module)[:3]))}]"
         )
     paths = [block.path for block in stack.blocks]
     stem, final = neighbours(module, inputs, what, paths)
@@ -149,6 +149,21 @@ def _repeated(module: nn.Module) -> tuple[str, ...]:
         if size > best[0]:
             best = (size, tuple(f"{path}.{name}" for name, _ in members))
     return best[1]
+
+
+def _callable(module: nn.Module) -> list[str]:
+    """Paths of the children that run themselves; of a list, which never does, its members."""
+    from torch import nn
+
+    return [
+        path
+        for name, child in module.named_children()
+        for path in (
+            [f"{name}.{member}" for member, _ in child.named_children()]
+            if isinstance(child, nn.ModuleList)
+            else [name]
+        )
+    ]
 
 
 def _children(module: nn.Module, path: str) -> tuple[Place, ...]:

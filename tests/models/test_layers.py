@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 import torch
+from PIL import Image
+from torch import nn
 from transformers import AutoConfig, AutoModel
 
 from isotest.errors import SourceError
+from isotest.measurement import measure
 from isotest.models import load_model
 from isotest.models.layers import observe
 from isotest.models.loaded import Inputs
@@ -25,6 +29,33 @@ def test_named_paths_become_numbered_layers() -> None:
         ("1", "layers.0.mlp", 1),
         ("2", "layernorm", 1),
     ]
+
+
+class Chain(nn.Module):
+    """A list of bare layers, which is no list of blocks."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Conv2d(3, 4, 8, 8)
+        self.parts = nn.ModuleList(nn.Linear(4, 4) for _ in range(4))
+
+    def forward(self, pixel_values: torch.Tensor) -> torch.Tensor:
+        x: torch.Tensor = self.stem(pixel_values).flatten(2).transpose(1, 2)
+        for part in self.parts:
+            x = part(x)
+        return x
+
+
+def test_the_layers_that_a_message_names_can_be_observed() -> None:
+    images = [Image.new("RGB", (32, 32), (value, 0, 0)) for value in range(0, 200, 20)]
+    with pytest.raises(SourceError) as caught:
+        measure(Chain(), images, preprocess={"size": 32})
+    advice = str(caught.value).partition("layers = ")[2]
+    assert advice == "['stem', 'parts.0', 'parts.1']"
+    profile = measure(
+        Chain(), images, preprocess={"size": 32}, layers=json.loads(advice.replace("'", '"'))
+    )
+    assert [layer.module for layer in profile.layers] == ["stem", "parts.0", "parts.1"]
 
 
 def test_names_may_be_given() -> None:
