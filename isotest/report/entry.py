@@ -118,10 +118,7 @@ def conditions(entries: list[EntrySummary]) -> str:
         return " or ".join(dict.fromkeys(str(value) for value in values))
 
     protocols = [profile.provenance.protocol for profile in profiles]
-    groups = [
-        f"{p.sequences} samples" + (f" in {p.units} groups" if p.units != p.sequences else "")
-        for p in profiles
-    ]
+    groups = [sizes(profile) for profile in profiles]
     representations = each(*(protocol.get("representation", "unknown") for protocol in protocols))
     return (
         f"{each(*(protocol.get('data.source', 'unknown data') for protocol in protocols))}, "
@@ -129,6 +126,15 @@ def conditions(entries: list[EntrySummary]) -> str:
         f"{each(*(protocol.get('dtype', 'unknown dtype') for protocol in protocols))} on "
         f"{each(*(profile.provenance.device for profile in profiles))}"
     )
+
+
+def sizes(profile: Profile) -> str:
+    """How many samples there were, how many sequences they became, and in how many groups."""
+    samples = profile.provenance.protocol.get("data.samples", profile.sequences)
+    text = f"{samples} sample{'s' if samples != 1 else ''}"
+    if samples != profile.sequences:
+        text += f" as {profile.sequences} sequence{'s' if profile.sequences != 1 else ''}"
+    return text if profile.units == profile.sequences else f"{text} in {profile.units} groups"
 
 
 def effort(entries: list[EntrySummary]) -> str:

@@ -128,8 +128,8 @@ def _conditions(profile: Profile) -> list[str]:
         "commit": provenance.commit or "none",
         "weights": provenance.weights,
         "data": provenance.data,
-        "samples": f"{profile.sequences} {profile.modality} samples in {profile.units} independent "
-        f"groups, {len(profile.block_sequences)} blocks",
+        "sequences": f"{profile.sequences} {profile.modality} sequences in {profile.units} "
+        f"independent groups, {len(profile.block_sequences)} blocks",
         "device": provenance.device,
         "measured": provenance.created,
         "architecture": _pairs(provenance.architecture),

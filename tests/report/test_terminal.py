@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from isotest.report.entry import EntrySummary
@@ -80,6 +82,15 @@ def test_skipped_entries_with_one_remedy_share_a_line() -> None:
             "beit (weights of hub:microsoft/beit are not in the cache): give --isotest-download"
         )
     ]
+
+
+def test_windows_are_counted_as_sequences() -> None:
+    windows = entry("bert", [0.1, 0.2], "passed")
+    assert windows.profile is not None
+    protocol = {**windows.profile.provenance.protocol, "data.samples": 3}
+    provenance = replace(windows.profile.provenance, protocol=protocol)
+    windows = replace(windows, profile=replace(windows.profile, provenance=provenance))
+    assert "3 samples as 8 sequences in 4 groups" in summary_lines([windows], width=200)[0]
 
 
 def test_many_skipped_entries_are_named_and_the_first_ones_lack_is_told() -> None:
