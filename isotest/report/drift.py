@@ -57,11 +57,13 @@ class Highest(_Record):
         layer: its name.
         anisotropy: there.
         drift_share: there; ``None`` where it was not measured or is undefined.
+        centered_anisotropy: there; likewise.
     """
 
     layer: str
     anisotropy: float
     drift_share: float | None = None
+    centered_anisotropy: float | None = None
 
 
 class DriftRecord(_Record):
@@ -128,7 +130,12 @@ def _highest(profile: Profile) -> Highest | None:
     if not defined:
         return None
     value, layer = max(defined, key=lambda point: point[0])
-    return Highest(layer=layer.name, anisotropy=value, drift_share=_finite(layer, "drift_share"))
+    return Highest(
+        layer=layer.name,
+        anisotropy=value,
+        drift_share=_finite(layer, "drift_share"),
+        centered_anisotropy=_finite(layer, "centered_anisotropy"),
+    )
 
 
 def _finite(layer: LayerProfile, metric: str) -> float | None:

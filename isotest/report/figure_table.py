@@ -94,6 +94,10 @@ def _columns(statistic: Statistic, other: Statistic) -> list[_Column]:
         ("highest", lambda row: _number(row.drift.highest and row.drift.highest.anisotropy)),
         ("at layer", lambda row: row.drift.highest.layer if row.drift.highest else "-"),
         ("drift share", lambda row: _number(row.drift.highest and row.drift.highest.drift_share)),
+        (
+            "centred",
+            lambda row: _number(row.drift.highest and row.drift.highest.centered_anisotropy),
+        ),
         *second,
         *of(other)[1:2],
     ]

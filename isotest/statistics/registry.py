@@ -56,6 +56,7 @@ _COSINES = "isotest.statistics.cosine:Cosines"
 _NORMS = "isotest.statistics.norms:Norms"
 _MASSIVE = "isotest.statistics.massive:MassiveActivations"
 _RESIDUAL = "isotest.statistics.residual:RankResidual"
+_CENTERED = "isotest.statistics.centered:Centered"
 _DUPLICATES = "isotest.statistics.duplicates:Duplicates"
 
 # Floors: float32 forward passes of one model on two machines differ by 1e-6 to 1e-5 of a value.
@@ -139,6 +140,16 @@ METRICS: Mapping[str, Metric] = _by_name(
         weight="representations",
         accumulator=_NORMS,
         source="Godey, de la Clergerie and Sagot 2023",
+    ),
+    Metric(
+        name="centered_anisotropy",
+        summary="anisotropy of what is left when the mean representation is subtracted",
+        worse="up",
+        floor=_SHARE,
+        floor_scale=None,
+        weight="representations",
+        accumulator=_CENTERED,
+        source="Biś, Sobolewski and Rychlik 2021",
     ),
     Metric(
         name="dimension_share",

@@ -91,11 +91,22 @@ def test_few_layers_have_the_exact_p_value_beside_scipys() -> None:
     assert "4 layers" in record.reason
 
 
-def test_the_drift_share_is_that_of_the_layer_of_the_highest_anisotropy() -> None:
-    curves = {"anisotropy": [0.2, 0.9, 0.1], "drift_share": [0.5, 0.7, 0.99]}
+def test_what_drift_explains_is_told_of_the_layer_of_the_highest_anisotropy() -> None:
+    curves = {
+        "anisotropy": [0.2, 0.9, 0.1],
+        "drift_share": [0.5, 0.7, 0.99],
+        "centered_anisotropy": [0.0, 0.3, 0.1],
+    }
     highest = drift_record(profile(curves)).highest
     assert highest is not None
     assert (highest.layer, highest.anisotropy, highest.drift_share) == ("1", 0.9, 0.7)
+    assert highest.centered_anisotropy == 0.3
+
+
+def test_a_profile_of_before_centring_has_no_number_for_it() -> None:
+    highest = drift_record(profile({"anisotropy": [0.2, 0.9, 0.1]})).highest
+    assert highest is not None
+    assert highest.centered_anisotropy is None
 
 
 def test_encoder_and_decoder_are_one_curve_as_in_the_paper() -> None:

@@ -103,7 +103,9 @@ def assert_as_naive(
             assert abs(value) < 0.01
             continue
         reference = naive.STATISTICS[name](sample)
-        assert reference is not None
+        if reference is None:
+            assert estimate.value is None, name
+            continue
         per_sequence = METRICS[name].weight == "sequences"
         sizes = layer.block_sequences if per_sequence else layer.block_representations
         scaled = "norm" in name or name == "massive"

@@ -71,6 +71,14 @@ def dimension_share(sample: Sample) -> float | None:
     return max(share / math.fsum(shares) for share in shares)
 
 
+def centered_anisotropy(sample: Sample) -> float | None:
+    """Less the first row before the mean is taken: far from the origin a mean loses its digits."""
+    rows = _all(sample) - sample.sequences[0][0]
+    mean = np.array([math.fsum(column) / len(rows) for column in rows.T])
+    centred = [(s - sample.sequences[0][0]) - mean for s in sample.sequences]
+    return anisotropy(Sample(centred, sample.units))
+
+
 def _all(sample: Sample) -> Array:
     return np.concatenate(sample.sequences)
 
@@ -149,6 +157,7 @@ STATISTICS = {
         anisotropy,
         anisotropy_all,
         intra_similarity,
+        centered_anisotropy,
         mean_norm,
         norm_std,
         drift_norm,

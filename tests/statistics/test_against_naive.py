@@ -85,6 +85,13 @@ def _flattened(count: int, seed: int = 0) -> torch.Tensor:
     return (torch.randn(count, 1, WIDE + 3, generator=generator) + 0.5).relu()
 
 
+def centred_mean_cosine(rows: torch.Tensor, units: torch.Tensor) -> float:
+    """Of (N, D) float64, over pairs of different units."""
+    directions = torch.nn.functional.normalize(rows - rows.mean(dim=0), dim=1)
+    apart = units[:, None] != units[None, :]
+    return float((directions @ directions.T)[apart].mean())
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
 @pytest.mark.parametrize("grouped", [True, False])
 @pytest.mark.parametrize("shards", [1, 2])
@@ -127,6 +134,7 @@ def test_flattened_maps(dtype: torch.dtype, grouped: bool, shards: int) -> None:
         "massive": float(rows.max()),
         "massive_ratio": max(float(row.max() / np.median(row.numpy())) for row in rows),
         "duplicate_share": 0.0,
+        "centered_anisotropy": centred_mean_cosine(rows, units),
     }
     for name, reference in expected.items():
         assert estimates[name].value == pytest.approx(reference, rel=1e-10), name
