@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
     Index = NDArray[np.int64]
 
-CAPACITY = 2048
+CAPACITY = 1024
 """Representations that are kept at most."""
 
 ENTRIES = 1 << 22

@@ -68,23 +68,23 @@ def test_nothing_but_a_mean_is_undefined() -> None:
 @pytest.mark.parametrize(("batch", "shards"), [(40, 1), (7, 1), (3, 4)])
 def test_beyond_the_capacity_every_second_position_is_kept(batch: int, shards: int) -> None:
     generator = torch.Generator().manual_seed(1)
-    x = torch.randn(40, 100, 6, generator=generator, dtype=torch.float64) + 1
-    assert CAPACITY < 40 * 100 <= 2 * CAPACITY
+    x = torch.randn(40, 50, 6, generator=generator, dtype=torch.float64) + 1
+    assert CAPACITY < 40 * 50 <= 2 * CAPACITY
     units = torch.arange(40) // 2
     directions = x[:, ::2] - x[:, ::2].mean(dim=(0, 1))
     directions /= directions.norm(dim=2, keepdim=True)
     cosines = directions.reshape(-1, 6) @ directions.reshape(-1, 6).T
-    of = units.repeat_interleave(50)
+    of = units.repeat_interleave(25)
     expected = float(cosines[of[:, None] != of[None, :]].mean())
     found = layer_of(x, units, batch, shards).estimates()[NAME]
     assert found.value == pytest.approx(expected, rel=1e-9)
 
 
-@pytest.mark.parametrize(("batch", "shards"), [(1000, 1), (700, 3)])
+@pytest.mark.parametrize(("batch", "shards"), [(500, 1), (350, 3)])
 def test_of_lone_representations_every_other_round_of_units_is_kept(
     batch: int, shards: int
 ) -> None:
-    count = 3000
+    count = 1500
     x = torch.randn(count, 1, 4, generator=torch.Generator().manual_seed(2)).double()
     kept = x[(torch.arange(count) // 64) % 2 == 0]
     assert len(kept) <= CAPACITY < count
