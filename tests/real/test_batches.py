@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 FILES = (
     "language/tokens",
     "language/characters",
+    "language/pretrained",
+    "chemistry/pretrained",
+    "proteins/pretrained",
     "speech/transformers",
     "vision/transformers",
     "vision/convolution",
@@ -40,7 +43,7 @@ ENTRIES = [
     pytest.param(suite, spec, id=spec.name)
     for suite in (load_suite(SUITES / f"{name}.toml") for name in FILES)
     for spec in suite.models
-    if spec.source.startswith("init:")
+    if spec.source.startswith(("init:", "package:"))
 ]
 # Shares of a sample that are used, so that a batch has much padding.
 SHARES = (1.0, 0.1, 0.55, 0.3, 0.8, 0.2, 0.45, 0.65)
