@@ -127,17 +127,21 @@ class Centered:
         chosen = kept()
         if chosen.all():
             return
+        # A part that loses all its rows goes.
+        parts = list(zip(self._rows, self._units, self._positions, strict=True))
+        self._rows, self._units, self._positions = [], [], []
         first = 0
-        for number, rows in enumerate(self._rows):
+        for rows, own_units, own_positions in parts:
             mine = chosen[first : first + len(rows)]
             first += len(rows)
-            if not mine.all():
-                self._rows[number] = rows[torch.from_numpy(mine).to(rows.device)]
-                self._units[number] = self._units[number][mine]
-                self._positions[number] = self._positions[number][mine]
+            if mine.any():
+                here = slice(None) if mine.all() else torch.from_numpy(mine).to(rows.device)
+                self._rows.append(rows[here])
+                self._units.append(own_units[mine])
+                self._positions.append(own_positions[mine])
 
     def _evaluated(self, blocks: Index) -> Evaluated:
-        if self._too_many:
+        if self._too_many or not any(map(len, self._units)):
             return undefined(
                 f"more than {BLOCKS} wide representations of few groups: too many to keep"
             )

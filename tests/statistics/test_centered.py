@@ -80,7 +80,7 @@ def test_beyond_the_capacity_every_second_position_is_kept(batch: int, shards: i
     assert found.value == pytest.approx(expected, rel=1e-9)
 
 
-@pytest.mark.parametrize(("batch", "shards"), [(500, 1), (350, 3)])
+@pytest.mark.parametrize(("batch", "shards"), [(500, 1), (350, 3), (64, 1), (64, 2)])
 def test_of_lone_representations_every_other_round_of_units_is_kept(
     batch: int, shards: int
 ) -> None:
@@ -113,6 +113,16 @@ def test_wide_representations_of_few_groups_are_too_many() -> None:
     assert estimate.undefined is not None
     assert "too many to keep" in estimate.undefined
     assert not estimate.vacuous, "a check of it must not pass"
+
+
+def test_units_of_which_no_round_is_kept_are_too_many() -> None:
+    """Units 64 … 127 are one round, the second: beyond the capacity only the first would stay."""
+    count = CAPACITY + 1
+    layer = layer_of(torch.randn(count, 1, 3), 64 + torch.arange(count) % 64, 100)
+    estimate = layer.estimates()[NAME]
+    assert estimate.value is None
+    assert estimate.undefined is not None
+    assert "too many to keep" in estimate.undefined
 
 
 def test_an_outlier_left_out_leaves_the_digits_of_the_others() -> None:
