@@ -166,20 +166,25 @@ class Centered:
 
 
 def _centred_products(rows: list[Tensor], chosen: NDArray[np.bool_]) -> Array:
-    """(K, K) inner products of the chosen representations less their mean, in one power of two."""
-    power = int(np.frexp(max(float(part.abs().max()) for part in rows))[1])
+    """(K, K) inner products of the chosen representations less their mean, up to a power of two."""
+    power = 0
+    if rows[0].dtype == torch.float64:  # narrower ones have squares that fit into float64
+        power = int(np.frexp(max(float(part.abs().max()) for part in rows))[1])
+    device = rows[0].device
+    index = None if chosen.all() else torch.from_numpy(chosen).to(device)
     count = int(chosen.sum())
-    products = np.zeros((count, count))
+    products = torch.zeros(count, count, dtype=torch.float64, device=device)
     for start in range(0, rows[0].shape[1], _SLICE):
-        part = np.concatenate(
-            [part[:, start : start + _SLICE].to(torch.float64).cpu().numpy() for part in rows]
-        )
-        part = np.ldexp(part[chosen], -power)
+        narrow = torch.cat([part[:, start : start + _SLICE].to(device) for part in rows])
+        part = (narrow if index is None else narrow[index]).to(torch.float64)
+        if power:
+            part = torch.ldexp(part, torch.tensor(-power, device=device))
         # Less the first one first: near each other, they are subtracted without rounding.
         part = part - part[0]
-        part -= part.mean(axis=0)
-        products += part @ part.T
-    return products
+        part -= part.mean(dim=0)
+        products.addmm_(part, part.T)
+    found: Array = products.cpu().numpy()
+    return found
 
 
 def _mean_cosines(
