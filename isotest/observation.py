@@ -6,14 +6,15 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 from isotest.errors import IsotestError, MeasurementError, NonFiniteError, one_line
+from isotest.models.feed import placed
 from isotest.models.loaded import Positions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from torch import Tensor, nn
+    from torch import Tensor
 
-    from isotest.models.loaded import Inputs, LoadedModel, ObservedLayer, Piece
+    from isotest.models.loaded import LoadedModel, ObservedLayer, Piece
     from isotest.statistics.layer import LayerStatistics
 
 Representation = Literal["positions", "flattened"]
@@ -117,7 +118,7 @@ class Observer:
         self._units = torch.tensor([piece.unit for piece in pieces], dtype=torch.int64)
         where = f"model {self._model!r}, batch {self._batch} ({self._origin})"
         try:
-            inputs = _placed(self._loaded.feed.batch(pieces), self._loaded.module)
+            inputs = placed(self._loaded.feed.batch(pieces), self._loaded.module)
             self._positions = dict(inputs.positions)
             with torch.inference_mode():
                 self._loaded.module(**inputs.arguments)
@@ -239,24 +240,3 @@ class Observer:
 
     def _where(self, layer: ObservedLayer) -> str:
         return f"model {self._model!r}, layer {layer.name} ({layer.path})"
-
-
-def _placed(inputs: Inputs, module: nn.Module) -> Inputs:
-    """Onto the model's device; floating inputs into its dtype too."""
-    from isotest.models.loaded import Inputs
-
-    parameter = next(module.parameters(), None)
-    if parameter is None:
-        return inputs
-
-    def to(value: Tensor) -> Tensor:
-        dtype = parameter.dtype if value.is_floating_point() else value.dtype
-        return value.to(device=parameter.device, dtype=dtype)
-
-    return Inputs(
-        {name: to(value) for name, value in inputs.arguments.items()},
-        {
-            stream: Positions(to(positions.valid), to(positions.special))
-            for stream, positions in inputs.positions.items()
-        },
-    )

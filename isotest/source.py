@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
 MODEL_SCHEMES = ("init", "hub", "timm", "path", "package", "python", "sample")
+TOKENIZER_SCHEMES = ("sample", "hub", "path", "package", "python")
 DATA_SCHEMES = ("sample", "folder", "file", "hub", "package", "python")
 
 _REVISIONED = frozenset({"hub"})

@@ -11,6 +11,8 @@ from isotest.models.loaded import Inputs, Piece, Positions
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from torch import Tensor, nn
+
     from isotest.data.dataset import Sample
     from isotest.models.loaded import Preprocess
 
@@ -64,3 +66,22 @@ class PlainFeed:
     def describe(self) -> Mapping[str, str | int | float]:
         """As the preprocessing describes itself."""
         return self.preprocess.describe()
+
+
+def placed(inputs: Inputs, module: nn.Module) -> Inputs:
+    """Onto a module's device; floating inputs into its dtype too."""
+    parameter = next(module.parameters(), None)
+    if parameter is None:
+        return inputs
+
+    def to(value: Tensor) -> Tensor:
+        dtype = parameter.dtype if value.is_floating_point() else value.dtype
+        return value.to(device=parameter.device, dtype=dtype)
+
+    return Inputs(
+        {name: to(value) for name, value in inputs.arguments.items()},
+        {
+            stream: Positions(to(positions.valid), to(positions.special))
+            for stream, positions in inputs.positions.items()
+        },
+    )

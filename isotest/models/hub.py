@@ -14,11 +14,12 @@ if TYPE_CHECKING:
     from isotest.models.registry import Built, Request
 
 _DESCRIPTION = ("config.json", "preprocessor_config.json", "processor_config.json")
-_TOKENIZER = (
+TOKENIZER_FILES = (
     *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
     *("vocab.txt", "vocab.json", "merges.txt"),
     *("spiece.model", "sentencepiece.bpe.model", "tokenizer.model"),
 )
+"""What a tokenizer may be stored in."""
 _SAFETENSORS = ("model.safetensors", "model.safetensors.index.json", "model-*-of-*.safetensors")
 _TORCH = ("pytorch_model.bin", "pytorch_model.bin.index.json", "pytorch_model-*-of-*.bin")
 
@@ -33,7 +34,7 @@ def build(request: Request) -> Built:
     source = request.source
     source.require_options(())
     what = str(source)
-    patterns = _DESCRIPTION + _TOKENIZER + (_SAFETENSORS if request.weights else ())
+    patterns = _DESCRIPTION + TOKENIZER_FILES + (_SAFETENSORS if request.weights else ())
     patterns += ("*.py",) if request.trust_remote_code else ()
     folder = snapshot(source.location, source.revision, patterns, what, download=request.download)
     if request.weights and not any((folder / name).is_file() for name in WEIGHT_FILES):

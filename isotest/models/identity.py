@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import isotest
 from isotest.content import ContentDigests, combined_digest
 from isotest.errors import SourceError
-from isotest.source import parse_source
+from isotest.source import TOKENIZER_SCHEMES, parse_source
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -71,7 +71,7 @@ def tokenizer_identity(
     if named is None or ":" not in named:
         return ""
     try:
-        source = parse_source(named, ("sample", "hub", "path", "package", "python"))
+        source = parse_source(named, TOKENIZER_SCHEMES)
     except SourceError:
         return None
     digests = digests or ContentDigests()

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from isotest.errors import IsotestError, MissingError, SourceError, one_line
+from isotest.models.feed import placed
 from isotest.models.feeds import FEEDS, FeedRequest, feed_of
-from isotest.models.loaded import Inputs, LoadedModel
+from isotest.models.loaded import LoadedModel
 from isotest.models.offline import offline
 from isotest.models.reading import Reading
 from isotest.models.registry import Built, Request, build
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from isotest.models.layers import Layers
-    from isotest.models.loaded import Feed
+    from isotest.models.loaded import Feed, Inputs
 
 _LIBRARIES = {
     "vision": ("torchvision",),
@@ -204,15 +205,7 @@ def _ready(
 def _blank(feed: Feed, module: nn.Module, what: str) -> Inputs:
     """The inputs made of one blank sample, in the dtype that the model was built in."""
     try:
-        inputs = feed.batch([feed.blank()])
-        parameter = next(module.parameters(), None)
-        if parameter is None:
-            return inputs
-        arguments = {
-            key: value.to(parameter.device, parameter.dtype if value.is_floating_point() else None)
-            for key, value in inputs.arguments.items()
-        }
-        return Inputs(arguments, inputs.positions)
+        return placed(feed.batch([feed.blank()]), module)
     except IsotestError:
         raise
     except Exception as error:

@@ -103,8 +103,9 @@ class Centered:
 
     def _thin(self) -> None:
         """Double the stride, then the rounds, until what is left fits."""
-        if not self._rows or self._too_many:
-            self._rows = [] if self._too_many else self._rows
+        if self._too_many:
+            self._rows, self._units, self._positions = [], [], []
+        if not self._rows:
             return
         units, positions = np.concatenate(self._units), np.concatenate(self._positions)
         capacity = self._capacity(self._rows[0].shape[1])

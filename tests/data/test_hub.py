@@ -38,18 +38,6 @@ def write_parquet(folder: Path, images: list[Any] | None = None) -> dict[str, st
 
 
 @pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache; the hub counts as unreachable."""
-    folder = tmp_path / "cache"
-    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", folder)
-    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
-    # What `datasets` waits for its own download threads after each stream.
-    monkeypatch.setattr(datasets.config, "SLEEP_TIME_ON_THREADS_SHUTDOWN", 0, raising=False)
-    monkeypatch.chdir(tmp_path)
-    return folder
-
-
-@pytest.fixture
 def prepare(cache: Path, tmp_path: Path) -> Callable[[str], None]:
     """Leaves what ``datasets.load_dataset("mine/scenes", config)`` leaves."""
 

@@ -49,17 +49,6 @@ def write_parquet(path: Path, contents: list[Any] | None = None) -> str:
 
 
 @pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache; the hub counts as unreachable."""
-    folder = tmp_path / "cache"
-    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", folder)
-    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
-    monkeypatch.setattr(datasets.config, "SLEEP_TIME_ON_THREADS_SHUTDOWN", 0, raising=False)
-    monkeypatch.chdir(tmp_path)
-    return folder
-
-
-@pytest.fixture
 def prepare(cache: Path, tmp_path: Path) -> Callable[..., None]:
     """Leaves what ``datasets.load_dataset("mine/voices")`` leaves."""
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from isotest.errors import SourceError
-from isotest.models.text.tokenizer import FILES, encoder_of
+from isotest.models.text.tokenizer import encoder_of, has_tokenizer
 
 if TYPE_CHECKING:
     from isotest.data.dataset import Sample
@@ -97,9 +97,7 @@ class Transcripts:
     def __init__(self, request: FeedRequest) -> None:
         config: Any = request.module.config
         folder = request.folder
-        if request.reading.tokenizer is None and (
-            folder is None or not any((folder / name).is_file() for name in FILES)
-        ):
+        if request.reading.tokenizer is None and (folder is None or not has_tokenizer(folder)):
             where = "the model brings none" if folder is None else f"there is none in {folder}"
             raise SourceError(
                 f"source {request.what!r}: the decoder reads transcripts, for which it needs a "

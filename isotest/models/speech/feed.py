@@ -15,6 +15,7 @@ from isotest.models.loaded import Piece
 from isotest.models.speech.frames import Frames
 from isotest.models.speech.log_mel import LogMel
 from isotest.models.speech.resampling import Resampling
+from isotest.models.text.encoder import note_ids
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -74,8 +75,7 @@ class SpeechFeed:
             clip = self._hearing.clip(resampled, sample)
             if clip.read is not None:
                 self._read = self._read or hashlib.sha256()
-                self._read.update(f"{clip.read.shape}".encode())
-                self._read.update(clip.read.astype("<i8").tobytes())
+                note_ids(self._read, clip.read)
             yield Piece(sample.unit, sample.origin, clip)
 
     def together(self, first: Piece, other: Piece) -> bool:

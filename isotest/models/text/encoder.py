@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 if TYPE_CHECKING:
+    import hashlib
     from collections.abc import Callable
 
     from numpy.typing import NDArray
@@ -18,6 +19,12 @@ if TYPE_CHECKING:
 def ids(*rows: int) -> Ids:
     """Ids as an array."""
     return np.array(rows, np.int64)
+
+
+def note_ids(digest: hashlib._Hash, ids: Ids) -> None:
+    """Take a sequence of ids into the digest of all that a model has read."""
+    digest.update(f"{ids.shape}".encode())
+    digest.update(ids.astype("<i8").tobytes())
 
 
 @dataclass(frozen=True)

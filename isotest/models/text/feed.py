@@ -16,6 +16,7 @@ from isotest.models.text.arguments import (
     SingleStream,
     first_position,
 )
+from isotest.models.text.encoder import note_ids
 from isotest.models.text.packing import documents, windows
 from isotest.models.text.padding import require_padding_ignored
 from isotest.models.text.tokenizer import encoder_of
@@ -136,8 +137,7 @@ class TextFeed:
         else:
             pieces = documents(samples, self._encoder, length)
         for piece in pieces:
-            self._digest.update(f"{piece.content.shape}".encode())
-            self._digest.update(piece.content.astype("<i8").tobytes())
+            note_ids(self._digest, piece.content)
             yield piece
 
     def together(self, first: Piece, other: Piece) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from isotest.errors import SourceError
+from isotest.models.feed import placed
 from isotest.models.select import first
 
 if TYPE_CHECKING:
@@ -64,16 +65,14 @@ def _valid_rows(module: nn.Module, inputs: Inputs) -> Tensor | None:
     """The output at the valid positions of the first sequence, (positions, width)."""
     import torch
 
-    device = next((parameter.device for parameter in module.parameters()), torch.device("cpu"))
+    inputs = placed(inputs, module)
     try:
         with torch.inference_mode():
-            output = first(
-                module(**{name: value.to(device) for name, value in inputs.arguments.items()})
-            )
+            output = first(module(**inputs.arguments))
     except Exception:
         # The look at its layers, which follows, fails on the same and says how.
         return None
-    valid = list(inputs.positions.values())[-1].valid.to(device)
+    valid = list(inputs.positions.values())[-1].valid
     if not isinstance(output, torch.Tensor) or output.shape[:-1] != valid.shape:
         return None
     return output[0, valid[0]]

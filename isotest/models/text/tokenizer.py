@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from isotest.errors import IsotestError, MissingError, SourceError, one_line
+from isotest.models.hub import TOKENIZER_FILES, snapshot
 from isotest.models.quiet import quiet
 from isotest.models.text.encoder import TextEncoder, ids
-from isotest.source import Source, did_you_mean, parse_source
+from isotest.source import TOKENIZER_SCHEMES, Source, did_you_mean, parse_source
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,22 +21,7 @@ if TYPE_CHECKING:
     from isotest.models.text.encoder import Ids
 
 BUILT_IN = ("bytes", "codepoints", "words")
-SCHEMES = ("sample", "hub", "path", "package", "python")
 SAMPLE = Path(__file__).parents[2] / "samples" / "tokenizer"
-
-FILES = (
-    "tokenizer.json",
-    "tokenizer_config.json",
-    "special_tokens_map.json",
-    "added_tokens.json",
-    "vocab.txt",
-    "vocab.json",
-    "merges.txt",
-    "spiece.model",
-    "sentencepiece.bpe.model",
-    "tokenizer.model",
-)
-"""What a tokenizer may be stored in."""
 
 _PROBE = "a b"
 
@@ -93,7 +79,7 @@ def _built_in(name: str) -> TextEncoder:
 
 def _own(request: FeedRequest) -> TextEncoder:
     folder = request.folder
-    if folder is None or not _has_tokenizer(folder):
+    if folder is None or not has_tokenizer(folder):
         where = "the model brings none" if folder is None else f"there is none in {folder}"
         raise SourceError(
             f"source {request.what!r}: expected a tokenizer, and {where}; name one with "
@@ -108,7 +94,7 @@ def _own(request: FeedRequest) -> TextEncoder:
 def _named(named: str, kind: str, request: FeedRequest) -> TextEncoder:
     where = f"source {request.what!r}: tokenizer {named!r}"
     try:
-        source = parse_source(named, SCHEMES)
+        source = parse_source(named, TOKENIZER_SCHEMES)
     except SourceError as error:
         hint = did_you_mean(named, BUILT_IN)
         raise SourceError(f"{where}: {error}{hint if 'did you mean' in hint else ''}") from None
@@ -127,10 +113,8 @@ def _named(named: str, kind: str, request: FeedRequest) -> TextEncoder:
 
             folder, _ = locate(source.location, named)
         case _:
-            from isotest.models.hub import snapshot
-
             folder = snapshot(
-                source.location, source.revision, FILES, named, download=request.download
+                source.location, source.revision, TOKENIZER_FILES, named, download=request.download
             )
     return from_folder(folder, where)
 
@@ -143,9 +127,9 @@ def from_folder(folder: Path, where: str) -> TextEncoder:
     """
     import transformers
 
-    if not _has_tokenizer(folder):
+    if not has_tokenizer(folder):
         raise SourceError(
-            f"{where}: expected a tokenizer in {folder}, found none of {', '.join(FILES)}"
+            f"{where}: expected a tokenizer in {folder}, found none of {', '.join(TOKENIZER_FILES)}"
         )
     auto: Any = transformers.AutoTokenizer
     try:
@@ -158,8 +142,9 @@ def from_folder(folder: Path, where: str) -> TextEncoder:
     return _of_transformers(tokenizer, where)
 
 
-def _has_tokenizer(folder: Path) -> bool:
-    return any((folder / name).is_file() for name in FILES)
+def has_tokenizer(folder: Path) -> bool:
+    """Whether any file of a tokenizer lies in a folder."""
+    return any((folder / name).is_file() for name in TOKENIZER_FILES)
 
 
 def _of_transformers(tokenizer: Any, where: str) -> TextEncoder:
