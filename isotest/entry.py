@@ -11,7 +11,7 @@ from isotest.data.identity import data_identity
 from isotest.models.identity import model_identity, tokenizer_identity
 from isotest.models.reading import Reading
 from isotest.source import DATA_SCHEMES, MODEL_SCHEMES, parse_source
-from isotest.statistics.registry import METRICS
+from isotest.wanted import wanted_metrics
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -159,6 +159,7 @@ def _measure(
         representation=measure.representation,
         special_tokens=measure.special_tokens,
         batch_size=settings.batch_size or measure.batch_size,
+        metrics=wanted_metrics(measure.metrics, suite.checks_of(spec)),
         progress=progress(spec.name, len(dataset)) if progress is not None else None,
     )
 
@@ -231,6 +232,6 @@ def _cache_key(
             "reading": asdict(_reading(measure)),
             "tokenizer": tokenizer,
             "device": settings.device,
-            "metrics": list(METRICS),
+            "metrics": list(wanted_metrics(measure.metrics, suite.checks_of(spec))),
         }
     )

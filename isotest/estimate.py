@@ -17,6 +17,11 @@ class Estimate:
         undefined: why there is no value, in words; ``None`` where there is one.
         vacuous: with ``undefined``: nothing is wrong, there is merely nothing to measure (a share
             of an anisotropy that is zero). Any other undefined value fails the checks on it.
+        isotropic: what isotropic data, N(0, I), of the same number and width would give, so that
+            what few samples do is not taken for anisotropy; ``None`` where that says nothing (the
+            metric has a scale of its own) or the value is undefined.
+        basis: what the value was measured from, in words, where that is a choice: how many of the
+            representations, the window of a fit; ``None`` where everything enters.
     """
 
     value: float | None
@@ -24,3 +29,5 @@ class Estimate:
     blocks: tuple[float, ...] = ()
     undefined: str | None = None
     vacuous: bool = False
+    isotropic: float | None = None
+    basis: str | None = None

@@ -67,7 +67,7 @@ def measure(
         packing: ``"windows"`` of exactly ``length`` units, or ``"documents"``.
         length: units of a text's sequence.
         decoder: what the decoder of an encoder-decoder model reads.
-        metrics: names from the registry; all of them by default.
+        metrics: names from the registry; by default all that cost next to nothing.
         layers: paths of the modules to observe; found by themselves where possible.
         preprocess: how images become input, instead of the model's own way.
         config: overrides of the configuration that a model source builds from.
@@ -168,7 +168,7 @@ def measure_loaded(
             ``"flattened"``: one input, one representation; ``None``: by the architecture.
         special_tokens: whether prefix tokens (CLS, distillation, registers) count.
         batch_size: inputs per forward pass; the numbers do not depend on it.
-        metrics: names from the registry; all of them by default.
+        metrics: names from the registry; by default all that cost next to nothing.
         progress: called after each batch.
 
     Raises:
@@ -178,11 +178,11 @@ def measure_loaded(
     from isotest.data.dataset import fingerprint
     from isotest.models.batches import batches
     from isotest.statistics.layer import LayerStatistics
-    from isotest.statistics.registry import METRICS
+    from isotest.statistics.registry import default_metrics
 
     if representation is None:
         representation = loaded.default_representation
-    names = tuple(METRICS) if metrics is None else tuple(metrics)
+    names = default_metrics() if metrics is None else tuple(metrics)
     # Units are known only sample by sample, but whether there are any groups decides the memory
     # layout, so the data set says so up front.
     accumulators = {

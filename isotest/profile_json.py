@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FORMAT = "isotest-profile"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 RECORD_AGAIN = "delete it and record again with `pytest --isotest --isotest-update=missing`"
 
@@ -241,6 +241,8 @@ def _floats(profile: Profile) -> Iterator[tuple[str, float]]:
             where = f"{metric} at layer {layer.name} ({layer.module})"
             if estimate.value is not None:
                 yield where, estimate.value
+            if estimate.isotropic is not None:
+                yield f"the value of isotropic data for {where}", estimate.isotropic
             if estimate.se is not None:
                 yield f"the standard error of {where}", estimate.se
             for number, value in enumerate(estimate.blocks):
@@ -291,6 +293,8 @@ def _layer_body(layer: LayerProfile) -> dict[str, Any]:
                 "blocks": list(estimate.blocks),
                 "undefined": estimate.undefined,
                 "vacuous": estimate.vacuous,
+                "isotropic": estimate.isotropic,
+                "basis": estimate.basis,
             }
             for metric, estimate in layer.estimates.items()
         },
@@ -320,6 +324,8 @@ def _profile(file: ProfileFile) -> Profile:
                         blocks=tuple(estimate.blocks),
                         undefined=estimate.undefined,
                         vacuous=estimate.vacuous,
+                        isotropic=estimate.isotropic,
+                        basis=estimate.basis,
                     )
                     for metric, estimate in layer.estimates.items()
                 },

@@ -26,6 +26,8 @@ class EstimateFile(_Strict):
     blocks: list[FiniteFloat]
     undefined: Name | None
     vacuous: bool
+    isotropic: FiniteFloat | None
+    basis: Name | None
 
 
 class LayerFile(_Strict):
@@ -58,7 +60,7 @@ class ProfileFile(_Strict):
     """``isotest.profile.Profile`` in a file, with its format and the digest of all the rest."""
 
     format: Literal["isotest-profile"]
-    format_version: Literal[1]
+    format_version: Literal[2]
     digest: str
     suite: str
     model: Name
@@ -112,6 +114,8 @@ def _layer_inconsistencies(layer: LayerFile, blocks: int) -> Iterator[str]:
             yield f"{at} {metric} must have either a value or the reason why it is undefined"
         if estimate.value is None and (estimate.se is not None or estimate.blocks):
             yield f"{at} {metric} has no value, and yet a standard error or blocks"
+        if estimate.value is None and estimate.isotropic is not None:
+            yield f"{at} {metric} has no value, and yet that of isotropic data"
         if estimate.vacuous and estimate.undefined is None:
             yield f"{at} {metric} has a value, and yet is called vacuous"
         if estimate.blocks and len(estimate.blocks) != blocks:

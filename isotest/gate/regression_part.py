@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from isotest.estimate import Estimate
     from isotest.gate.checks import Regression
     from isotest.profile import LayerProfile, Profile
-    from isotest.statistics.registry import Metric
+    from isotest.statistics.metric import Metric
 
 
 def judge_regression(
@@ -117,6 +117,12 @@ def _pair(
             f"not comparable: layer {layer.name} has {layer.representations} representations in "
             f"{len(new.blocks)} blocks, in the baseline {base_layer.representations} in "
             f"{len(base.blocks)}"
+        )
+    if new.basis != base.basis and not profile.decides_positions(layer.name):
+        return nothing_compared(
+            f"not comparable: {metric.name} at layer {layer.name} was measured from "
+            f"{new.basis or 'everything'}, in the baseline from {base.basis or 'everything'}; "
+            "record the baseline again"
         )
     change, se, df = paired_change(new, base, weights)
     if se is None or not math.isfinite(se) or not math.isfinite(change):

@@ -13,7 +13,7 @@ from isotest.gate.verdict import Outcome
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from isotest.statistics.registry import Worse
+    from isotest.statistics.metric import Worse
 
 Where = Literal["beyond", "within", "undecided"]
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from isotest.gate.checks import Trend
     from isotest.gate.regressions import Judgement
     from isotest.profile import LayerProfile, Profile
-    from isotest.statistics.registry import Metric
+    from isotest.statistics.metric import Metric
 
 
 def judge_trend(case: Case, metric: Metric, demand: Trend, layers: Sequence[LayerProfile]) -> Part:

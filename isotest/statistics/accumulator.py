@@ -28,13 +28,15 @@ class Evaluated:
     Attributes:
         value: over all blocks; ``None`` where undefined.
         without: (G,) with one block left out, in block order; NaN where that leaves it undefined.
-        undefined, vacuous: as in ``isotest.estimate.Estimate``.
+        undefined, vacuous, isotropic, basis: as in ``isotest.estimate.Estimate``.
     """
 
     value: float | None
     without: NDArray[np.float64]
     undefined: str | None = None
     vacuous: bool = False
+    isotropic: float | None = None
+    basis: str | None = None
 
 
 def evaluated(values: NDArray[np.float64]) -> Evaluated:

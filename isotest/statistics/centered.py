@@ -4,182 +4,62 @@ Source: Biś, Sobolewski and Rychlik 2021. With x̄ the mean, it is the ``anisot
 0 where a common direction is all that makes representations alike, and -1/(N − 1) at the least
 where they cannot be told from a sample without structure.
 
-Lengths after centring do not follow from sums, so representations are kept: all of them up to a
-capacity, and beyond it every second, fourth, … position of each sequence, then, where each sequence
-has but one, those of every second, fourth, … round of 64 units. Which are kept depends on positions
-and units alone, hence not on batches, order or merges.
+Lengths after centring do not follow from sums, so this is a metric of kept representations; x̄, also
+without a block, is the mean of those kept.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
-from isotest.statistics.accumulator import Evaluated, divide, evaluated, undefined
-from isotest.statistics.blocks import BLOCKS, block_of
+from isotest.statistics.accumulator import Evaluated, divide, undefined
 from isotest.statistics.layer import value_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
     from numpy.typing import NDArray
     from torch import Tensor
 
-    from isotest.statistics.batch import Batch
+    from isotest.statistics.sample import Sample
 
     Array = NDArray[np.float64]
     Index = NDArray[np.int64]
 
-CAPACITY = 1024
-"""Representations that are kept at most."""
-
-ENTRIES = 1 << 22
-"""Entries that they have at most; of very wide ones, one for each block is always kept."""
-
-_SLICE = 1 << 14
 # Of the largest centred length: below it, a length is rounding and a direction would be noise;
 # and what squares of lengths, from which something was left out, still have half their digits of.
 _NOTHING, _DOUBTFUL = 1e-13, 1e-4
 
 
-class Centered:
-    """``centered_anisotropy``, with x̄ (also without a block) that of the representations kept."""
-
-    def __init__(self, metrics: Collection[str], *, grouped: bool) -> None:
-        del metrics, grouped  # one metric; units are kept beside each representation
-        self._stride = 1
-        self._rounds = 1
-        self._too_many = False
-        self._rows: list[Tensor] = []
-        self._units: list[Index] = []
-        self._positions: list[Index] = []
-
-    def update(self, batch: Batch) -> None:
-        """Keep what is to be kept of a batch."""
-        if self._too_many:
-            return
-        position = np.cumsum(batch.valid, axis=1) - 1
-        kept = batch.valid & (position % self._stride == 0)
-        kept &= ((batch.units // BLOCKS) % self._rounds == 0)[:, None]
-        if not kept.any():
-            return
-        if kept.shape[1] == 1 and kept.all() and batch.raw.dtype != torch.float64:
-            rows = batch.held  # one copy for all that hold wide rows
-        elif batch.everything_valid and self._rounds == 1:
-            # As below, but a copy of stretches of memory instead of a look-up of rows.
-            rows = batch.raw[:, :: self._stride].clone().flatten(0, 1)
-        else:
-            rows = batch.raw[torch.from_numpy(kept).to(batch.raw.device)]
-        units = np.broadcast_to(batch.units[:, None], kept.shape)
-        self._add(rows, units[kept], position[kept])
-
-    def merge(self, other: Self) -> None:
-        """Keep what is to be kept of what ``other`` has."""
-        self._too_many |= other._too_many
-        self._stride = max(self._stride, other._stride)
-        self._rounds = max(self._rounds, other._rounds)
-        for rows, units, positions in zip(other._rows, other._units, other._positions, strict=True):
-            self._rows.append(rows)
-            self._units.append(units)
-            self._positions.append(positions)
-        self._thin()
-
-    def evaluate(self, blocks: Index) -> Mapping[str, Evaluated]:
-        """The metric over everything and without each block."""
-        return {"centered_anisotropy": self._evaluated(blocks)}
-
-    def _add(self, rows: Tensor, units: Index, positions: Index) -> None:
-        self._rows.append(rows)
-        self._units.append(units)
-        self._positions.append(positions)
-        if sum(map(len, self._units)) > self._capacity(rows.shape[1]):
-            self._thin()
-
-    @staticmethod
-    def _capacity(width: int) -> int:
-        return max(BLOCKS, min(CAPACITY, ENTRIES // width))
-
-    def _thin(self) -> None:
-        """Double the stride, then the rounds, until what is left fits."""
-        if self._too_many:
-            self._rows, self._units, self._positions = [], [], []
-        if not self._rows:
-            return
-        units, positions = np.concatenate(self._units), np.concatenate(self._positions)
-        capacity = self._capacity(self._rows[0].shape[1])
-
-        def kept() -> NDArray[np.bool_]:
-            here: NDArray[np.bool_] = (positions % self._stride == 0) & (
-                (units // BLOCKS) % self._rounds == 0
-            )
-            return here
-
-        while kept().sum() > capacity:
-            if (positions[kept()] > 0).any():
-                self._stride *= 2
-            elif (units[kept()] >= BLOCKS).any():
-                self._rounds *= 2
-            else:
-                self._too_many = True
-                self._rows, self._units, self._positions = [], [], []
-                return
-        chosen = kept()
-        if chosen.all():
-            return
-        # A part that loses all its rows goes.
-        parts = list(zip(self._rows, self._units, self._positions, strict=True))
-        self._rows, self._units, self._positions = [], [], []
-        first = 0
-        for rows, own_units, own_positions in parts:
-            mine = chosen[first : first + len(rows)]
-            first += len(rows)
-            if mine.any():
-                here = slice(None) if mine.all() else torch.from_numpy(mine).to(rows.device)
-                self._rows.append(rows[here])
-                self._units.append(own_units[mine])
-                self._positions.append(own_positions[mine])
-
-    def _evaluated(self, blocks: Index) -> Evaluated:
-        if self._too_many or not any(map(len, self._units)):
-            return undefined(
-                f"more than {BLOCKS} wide representations of few groups: too many to keep"
-            )
-        units = np.concatenate(self._units)
-        everything = np.ones(len(units), bool)
-        products = _centred_products(self._rows, everything)
-        if not products.diagonal().max() > 0:
-            return undefined("all representations are the same: there is nothing but their mean")
-        # (K, 1 + G): first nothing is left out, then each block in turn.
-        kept = np.append(everything[:, None], block_of(units)[:, None] != blocks, axis=1)
-        values, doubtful = _mean_cosines(products, units, kept)
-        for column in np.flatnonzero(doubtful):
-            chosen = kept[:, column]
-            if chosen.any():
-                alone = _centred_products(self._rows, chosen)
-                values[column] = _mean_cosines(
-                    alone, units[chosen], np.ones((len(alone), 1), bool)
-                )[0][0]
-        if np.isnan(values[0]):
-            return undefined("there are no two independent units")
-        return evaluated(values)
+def evaluate(sample: Sample) -> Evaluated:
+    """The metric over everything kept and without each block."""
+    units = sample.units
+    products = _centred_products(sample, np.ones(len(units), bool))
+    if not products.diagonal().max() > 0:
+        return undefined("all representations are the same: there is nothing but their mean")
+    values, doubtful = _mean_cosines(products, units, sample.kept)
+    for column in np.flatnonzero(doubtful):
+        chosen = sample.kept[:, column]
+        if chosen.any():
+            alone = _centred_products(sample, chosen)
+            values[column] = _mean_cosines(alone, units[chosen], np.ones((len(alone), 1), bool))[0][
+                0
+            ]
+    if np.isnan(values[0]):
+        return undefined("there are no two independent units")
+    return Evaluated(
+        float(values[0]), values[1:], isotropic=-1 / (sample.count - 1), basis=sample.basis
+    )
 
 
-def _centred_products(rows: list[Tensor], chosen: NDArray[np.bool_]) -> Array:
+def _centred_products(sample: Sample, chosen: NDArray[np.bool_]) -> Array:
     """(K, K) inner products of the chosen representations less their mean, up to a power of two."""
-    power = 0
-    if rows[0].dtype == torch.float64:  # narrower ones have squares that fit into float64
-        power = int(np.frexp(max(float(part.abs().max()) for part in rows))[1])
-    device = rows[0].device
-    index = None if chosen.all() else torch.from_numpy(chosen).to(device)
+    index = None if chosen.all() else torch.from_numpy(chosen).to(sample.device)
     count = int(chosen.sum())
-    products = torch.zeros(count, count, dtype=torch.float64, device=device)
-    for start in range(0, rows[0].shape[1], _SLICE):
-        narrow = torch.cat([part[:, start : start + _SLICE].to(device) for part in rows])
-        part = (narrow if index is None else narrow[index]).to(torch.float64)
-        if power:
-            part = torch.ldexp(part, torch.tensor(-power, device=device))
+    products = torch.zeros(count, count, dtype=torch.float64, device=sample.device)
+    for columns in sample.slices():
+        part = columns if index is None else columns[index]
         # Less the first one first: near each other, they are subtracted without rounding.
         part = part - part[0]
         part -= part.mean(dim=0)

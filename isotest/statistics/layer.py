@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Self, cast
 
@@ -169,12 +170,14 @@ class LayerStatistics:
             return Estimate(None, undefined=reason, vacuous=vacuous)
         if not np.isfinite(evaluated.value):
             return Estimate(None, undefined="the value is beyond the range of float64")
+        isotropic, basis = evaluated.isotropic, evaluated.basis
         if not np.isfinite(evaluated.without).all():
             # Without some block there is nothing left to measure: no error bar.
-            return Estimate(evaluated.value)
+            return replace(Estimate(evaluated.value), isotropic=isotropic, basis=basis)
         per_sequence = METRICS[name].weight == "sequences"
         sizes = self.block_sequences if per_sequence else self.block_representations
-        return jackknife(evaluated.value, evaluated.without.tolist(), sizes)
+        estimate = jackknife(evaluated.value, evaluated.without.tolist(), sizes)
+        return replace(estimate, isotropic=isotropic, basis=basis)
 
     def _count(self, batch: Batch) -> None:
         directed = batch.directed  # refuses what is not finite before anything is counted

@@ -23,7 +23,8 @@ from typing_extensions import TypedDict
 
 from isotest.errors import SourceError
 from isotest.gate.checks import without_baseline
-from isotest.source import DATA_SCHEMES, MODEL_SCHEMES, parse_source
+from isotest.source import DATA_SCHEMES, MODEL_SCHEMES, did_you_mean, parse_source
+from isotest.statistics.registry import METRICS
 from isotest.suite.checks import Checks, CheckSpec, fault
 from isotest.suite.names import NAME_PATTERN, folded, name_fault
 
@@ -130,6 +131,28 @@ class MeasureSpec(_Table):
         "sequence, for untrained models; by the modality unless given (text: input, speech: "
         "transcript)",
     )
+    metrics: Annotated[
+        Literal["default", "all"] | Annotated[tuple[str, ...], Field(strict=False)],
+        _expected('"default", "all", or a list of metrics'),
+    ] = Field(
+        "default",
+        description="what is measured beside the metrics that the checks judge, which always are: "
+        "'default': all that cost next to nothing; 'all': also spectra, neighbours and attention; "
+        "or a list of names",
+    )
+
+    @model_validator(mode="after")
+    def _metrics_exist(self) -> Self:
+        if isinstance(self.metrics, str):
+            return self
+        faults = [
+            fault(f"unknown metric {name!r}{did_you_mean(name, METRICS)}", ("metrics", index), name)
+            for index, name in enumerate(self.metrics)
+            if name not in METRICS
+        ]
+        if faults:
+            raise ValidationError.from_exception_data("measure", faults)
+        return self
 
 
 class PreprocessSpec(TypedDict, total=False):

@@ -16,6 +16,7 @@ from isotest.errors import BaselineError
 from isotest.estimate import Estimate
 from isotest.profile import LayerProfile, Profile, Provenance
 from isotest.profile_json import (
+    FORMAT_VERSION,
     RECORD_AGAIN,
     dump_profile,
     load_profile,
@@ -270,7 +271,7 @@ def test_a_newer_format_names_its_writer(tmp_path: Path) -> None:
     write_profile(profile(), path)
 
     def newer(document: Any) -> None:
-        document["format_version"] = 2
+        document["format_version"] = FORMAT_VERSION + 1
         document["provenance"]["versions"]["isotest"] = "3.4"
         document["something"] = "new"
 
@@ -278,8 +279,8 @@ def test_a_newer_format_names_its_writer(tmp_path: Path) -> None:
     with pytest.raises(BaselineError) as error:
         read_profile(path)
     assert (
-        "written by isotest 3.4 in format 2; this isotest reads format 1; upgrade isotest, or "
-        in str(error.value)
+        f"written by isotest 3.4 in format {FORMAT_VERSION + 1}; this isotest reads format "
+        f"{FORMAT_VERSION}; upgrade isotest, or " in str(error.value)
     )
 
 

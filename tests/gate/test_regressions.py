@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -22,9 +23,12 @@ from isotest.gate.regressions import (
     relative_margin_that_passes,
 )
 from isotest.gate.verdict import Outcome
-from isotest.statistics.registry import METRICS, Worse
+from isotest.statistics.registry import METRICS
 
 from .profiles import accepted, judge, profile, spread
+
+if TYPE_CHECKING:
+    from isotest.statistics.metric import Worse
 
 FLOOR = 1e-4
 

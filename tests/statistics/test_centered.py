@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from isotest.statistics.centered import CAPACITY, ENTRIES, centered_anisotropy
+from isotest.statistics.centered import centered_anisotropy
+from isotest.statistics.kept import CAPACITY, ENTRIES
 from isotest.statistics.layer import LayerStatistics, value_of
 from tests.statistics.naive import Sample
 from tests.statistics.naive import centered_anisotropy as naive
@@ -68,13 +69,13 @@ def test_nothing_but_a_mean_is_undefined() -> None:
 @pytest.mark.parametrize(("batch", "shards"), [(40, 1), (7, 1), (3, 4)])
 def test_beyond_the_capacity_every_second_position_is_kept(batch: int, shards: int) -> None:
     generator = torch.Generator().manual_seed(1)
-    x = torch.randn(40, 50, 6, generator=generator, dtype=torch.float64) + 1
-    assert CAPACITY < 40 * 50 <= 2 * CAPACITY
+    x = torch.randn(40, 100, 6, generator=generator, dtype=torch.float64) + 1
+    assert CAPACITY < 40 * 100 <= 2 * CAPACITY
     units = torch.arange(40) // 2
     directions = x[:, ::2] - x[:, ::2].mean(dim=(0, 1))
     directions /= directions.norm(dim=2, keepdim=True)
     cosines = directions.reshape(-1, 6) @ directions.reshape(-1, 6).T
-    of = units.repeat_interleave(25)
+    of = units.repeat_interleave(50)
     expected = float(cosines[of[:, None] != of[None, :]].mean())
     found = layer_of(x, units, batch, shards).estimates()[NAME]
     assert found.value == pytest.approx(expected, rel=1e-9)
@@ -84,7 +85,7 @@ def test_beyond_the_capacity_every_second_position_is_kept(batch: int, shards: i
 def test_of_lone_representations_every_other_round_of_units_is_kept(
     batch: int, shards: int
 ) -> None:
-    count = 1500
+    count = 3000
     x = torch.randn(count, 1, 4, generator=torch.Generator().manual_seed(2)).double()
     kept = x[(torch.arange(count) // 64) % 2 == 0]
     assert len(kept) <= CAPACITY < count

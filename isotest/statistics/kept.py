@@ -1,0 +1,158 @@
+"""Representations that are kept, for metrics that do not follow from sums.
+
+Spectra, neighbours and lengths after centring need the representations themselves. All of a layer
+are kept up to a capacity, and beyond it every second, fourth, … position of each sequence, then,
+where each sequence has but one, those of every second, fourth, … round of 64 units. Which are kept
+depends on positions and units alone, hence not on batches, order or merges.
+
+Each metric is a function of the :class:`isotest.statistics.sample.Sample` that comes of it, named
+as ``evaluator`` in the registry; what several of them need is computed once.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Self, cast
+
+import numpy as np
+import torch
+
+from isotest.statistics.accumulator import Evaluated, undefined
+from isotest.statistics.blocks import BLOCKS
+from isotest.statistics.registry import METRICS
+from isotest.statistics.sample import Sample
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+    from numpy.typing import NDArray
+    from torch import Tensor
+
+    from isotest.statistics.batch import Batch
+
+    Index = NDArray[np.int64]
+
+CAPACITY = 2048
+"""Representations that are kept at most."""
+
+ENTRIES = 1 << 22
+"""Entries that they have at most; of very wide ones, one for each block is always kept."""
+
+
+class Kept:
+    """The representations of one layer that are kept, and the metrics wanted of them."""
+
+    def __init__(self, metrics: Collection[str], *, grouped: bool) -> None:
+        del grouped  # units are kept beside each representation
+        self._metrics = tuple(metrics)
+        self._stride = 1
+        self._rounds = 1
+        self._seen = 0
+        self._too_many = False
+        self._rows: list[Tensor] = []
+        self._units: list[Index] = []
+        self._positions: list[Index] = []
+
+    def update(self, batch: Batch) -> None:
+        """Keep what is to be kept of a batch."""
+        self._seen += int(batch.counts.sum())
+        if self._too_many:
+            return
+        position = np.cumsum(batch.valid, axis=1) - 1
+        kept = batch.valid & (position % self._stride == 0)
+        kept &= ((batch.units // BLOCKS) % self._rounds == 0)[:, None]
+        if not kept.any():
+            return
+        if kept.shape[1] == 1 and kept.all() and batch.raw.dtype != torch.float64:
+            rows = batch.held  # one copy for all that hold wide rows
+        elif batch.everything_valid and self._rounds == 1:
+            # As below, but a copy of stretches of memory instead of a look-up of rows.
+            rows = batch.raw[:, :: self._stride].clone().flatten(0, 1)
+        else:
+            rows = batch.raw[torch.from_numpy(kept).to(batch.raw.device)]
+        units = np.broadcast_to(batch.units[:, None], kept.shape)
+        self._add(rows, units[kept], position[kept])
+
+    def merge(self, other: Self) -> None:
+        """Keep what is to be kept of what ``other`` has."""
+        self._seen += other._seen
+        self._too_many |= other._too_many
+        self._stride = max(self._stride, other._stride)
+        self._rounds = max(self._rounds, other._rounds)
+        for rows, units, positions in zip(other._rows, other._units, other._positions, strict=True):
+            self._rows.append(rows)
+            self._units.append(units)
+            self._positions.append(positions)
+        self._thin()
+
+    def evaluate(self, blocks: Index) -> Mapping[str, Evaluated]:
+        """The wanted metrics over everything and without each block."""
+        if self._too_many or not any(map(len, self._units)):
+            reason = undefined(
+                f"more than {BLOCKS} wide representations of few groups: too many to keep"
+            )
+            return dict.fromkeys(self._metrics, reason)
+        # The order in which they came must not matter, not even to the last digit.
+        units, positions = np.concatenate(self._units), np.concatenate(self._positions)
+        order = np.lexsort((positions, units))
+        sample = Sample(self._rows, units, order, blocks, seen=self._seen)
+        return {name: _evaluator(name)(sample) for name in self._metrics}
+
+    def _add(self, rows: Tensor, units: Index, positions: Index) -> None:
+        self._rows.append(rows)
+        self._units.append(units)
+        self._positions.append(positions)
+        if sum(map(len, self._units)) > self._capacity(rows.shape[1]):
+            self._thin()
+
+    @staticmethod
+    def _capacity(width: int) -> int:
+        return max(BLOCKS, min(CAPACITY, ENTRIES // width))
+
+    def _thin(self) -> None:
+        """Double the stride, then the rounds, until what is left fits."""
+        if self._too_many:
+            self._rows, self._units, self._positions = [], [], []
+        if not self._rows:
+            return
+        units, positions = np.concatenate(self._units), np.concatenate(self._positions)
+        capacity = self._capacity(self._rows[0].shape[1])
+
+        def kept() -> NDArray[np.bool_]:
+            here: NDArray[np.bool_] = (positions % self._stride == 0) & (
+                (units // BLOCKS) % self._rounds == 0
+            )
+            return here
+
+        while kept().sum() > capacity:
+            if (positions[kept()] > 0).any():
+                self._stride *= 2
+            elif (units[kept()] >= BLOCKS).any():
+                self._rounds *= 2
+            else:
+                self._too_many = True
+                self._rows, self._units, self._positions = [], [], []
+                return
+        chosen = kept()
+        if chosen.all():
+            return
+        # A part that loses all its rows goes.
+        parts = list(zip(self._rows, self._units, self._positions, strict=True))
+        self._rows, self._units, self._positions = [], [], []
+        first = 0
+        for rows, own_units, own_positions in parts:
+            mine = chosen[first : first + len(rows)]
+            first += len(rows)
+            if mine.any():
+                here = slice(None) if mine.all() else torch.from_numpy(mine).to(rows.device)
+                self._rows.append(rows[here])
+                self._units.append(own_units[mine])
+                self._positions.append(own_positions[mine])
+
+
+def _evaluator(name: str) -> Callable[[Sample], Evaluated]:
+    reference = METRICS[name].evaluator
+    if reference is None:
+        raise ValueError(f"metric {name!r} is of kept representations and names no evaluator")
+    module, _, function = reference.partition(":")
+    return cast("Callable[[Sample], Evaluated]", getattr(import_module(module), function))

@@ -1,0 +1,28 @@
+"""The metrics isotest knows: its own, and those that installed packages bring.
+
+Importing this costs nothing (no torch): the gate reads it to judge profiles that were measured
+earlier. Another package adds a metric by an entry point of the group ``isotest.metrics`` whose
+object is a :class:`isotest.statistics.metric.Metric`.
+"""
+
+from __future__ import annotations
+
+from isotest.statistics.metric import Metric
+from isotest.statistics.registry.attention import ATTENTION
+from isotest.statistics.registry.installed import Registry
+from isotest.statistics.registry.kept import OF_KEPT
+from isotest.statistics.registry.sums import SUMS
+
+__all__ = ["METRICS", "Metric", "default_metrics"]
+
+METRICS = Registry((*SUMS, *OF_KEPT, *ATTENTION))
+"""Every metric by its name, in the order of reports."""
+
+
+def default_metrics() -> tuple[str, ...]:
+    """The names of those that are measured unless a suite says otherwise.
+
+    >>> "anisotropy" in default_metrics()
+    True
+    """
+    return tuple(name for name, metric in METRICS.items() if metric.default)

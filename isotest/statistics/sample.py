@@ -1,0 +1,100 @@
+"""The representations of a layer that were kept, as metrics that need them see them."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import numpy as np
+import torch
+
+from isotest.statistics.blocks import block_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+    from torch import Tensor
+
+    Index = NDArray[np.int64]
+
+Result = TypeVar("Result")
+
+SLICE = 1 << 14
+"""Dimensions worked on at a time: representations may be hundreds of thousands wide."""
+
+
+class Sample:
+    """K representations of width D, kept from all those of a layer.
+
+    Args:
+        rows: tensors (k, D) that make up the K representations, as stored, any floating dtype.
+        units: (K,) the independent unit of each, in the order of ``rows``.
+        order: (K,) the order in which they are to be taken: by unit, then position.
+        blocks: (G,) numbers of the blocks that the layer has representations in, ascending.
+        seen: how many representations the layer has; K of them were kept.
+    """
+
+    def __init__(
+        self, rows: Sequence[Tensor], units: Index, order: Index, blocks: Index, *, seen: int
+    ) -> None:
+        self._rows = rows
+        self._order = torch.from_numpy(order)
+        self._found: dict[Callable[[Sample], Any], Any] = {}
+        self.units: Index = units[order]
+        self.blocks = blocks
+        self.seen = seen
+
+    @property
+    def count(self) -> int:
+        """K."""
+        return len(self.units)
+
+    @property
+    def width(self) -> int:
+        """D."""
+        return int(self._rows[0].shape[1])
+
+    @property
+    def device(self) -> torch.device:
+        """Where the representations are."""
+        return self._rows[0].device
+
+    @property
+    def basis(self) -> str:
+        """In words, what is measured from: all representations, or how many of them."""
+        if self.count == self.seen:
+            return f"all {self.seen} representations"
+        return f"{self.count} of {self.seen} representations"
+
+    @cached_property
+    def kept(self) -> NDArray[np.bool_]:
+        """(K, 1 + G) who is in: first everybody, then everybody but the members of a block."""
+        without = block_of(self.units)[:, None] != self.blocks
+        return np.append(np.ones((self.count, 1), bool), without, axis=1)
+
+    def slices(self) -> Iterator[Tensor]:
+        """(K, ≤ ``SLICE``) float64 columns of the representations, from the first dimension on.
+
+        All are divided by one and the same power of two, an exact scaling, so that no square of
+        what was stored in float64 is out of range; narrower dtypes need none.
+        """
+        power = self._power
+        for start in range(0, self.width, SLICE):
+            parts = [part[:, start : start + SLICE].to(self.device) for part in self._rows]
+            columns = torch.cat(parts)[self._order.to(self.device)].to(torch.float64)
+            if power:
+                columns = torch.ldexp(columns, torch.tensor(-power, device=self.device))
+            yield columns
+
+    def once(self, compute: Callable[[Sample], Result]) -> Result:
+        """``compute(self)``, computed by the first who asks: metrics share what they need alike."""
+        if compute not in self._found:
+            self._found[compute] = compute(self)
+        return cast("Result", self._found[compute])
+
+    @cached_property
+    def _power(self) -> int:
+        if self._rows[0].dtype != torch.float64:
+            return 0
+        return int(np.frexp(max(float(part.abs().max()) for part in self._rows))[1])
