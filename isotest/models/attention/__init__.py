@@ -1,0 +1,1 @@
+"""Queries, keys and masks of a model's attention, seen while it runs."""
