@@ -19,6 +19,7 @@ import torch
 
 from isotest.statistics.accumulator import Evaluated, undefined
 from isotest.statistics.blocks import BLOCKS
+from isotest.statistics.covariance import NARROW, Covariances
 from isotest.statistics.registry import METRICS
 from isotest.statistics.sample import Sample
 
@@ -48,6 +49,7 @@ class Kept:
         self._stride = 1
         self._rounds = 1
         self._seen = 0
+        self._covariances: Covariances | None = None
         self._too_many = False
         self._rows: list[Tensor] = []
         self._units: list[Index] = []
@@ -56,6 +58,10 @@ class Kept:
     def update(self, batch: Batch) -> None:
         """Keep what is to be kept of a batch."""
         self._seen += int(batch.counts.sum())
+        width = batch.raw.shape[2]
+        if width <= NARROW and any(METRICS[name].covariance for name in self._metrics):
+            self._covariances = self._covariances or Covariances(width)
+            self._covariances.update(batch)
         if self._too_many:
             return
         position = np.cumsum(batch.valid, axis=1) - 1
@@ -76,6 +82,9 @@ class Kept:
     def merge(self, other: Self) -> None:
         """Keep what is to be kept of what ``other`` has."""
         self._seen += other._seen
+        if other._covariances is not None:
+            self._covariances = self._covariances or Covariances(other._covariances.width)
+            self._covariances.merge(other._covariances)
         self._too_many |= other._too_many
         self._stride = max(self._stride, other._stride)
         self._rounds = max(self._rounds, other._rounds)
@@ -87,16 +96,26 @@ class Kept:
 
     def evaluate(self, blocks: Index) -> Mapping[str, Evaluated]:
         """The wanted metrics over everything and without each block."""
-        if self._too_many or not any(map(len, self._units)):
-            reason = undefined(
-                f"more than {BLOCKS} wide representations of few groups: too many to keep"
-            )
-            return dict.fromkeys(self._metrics, reason)
+        none = self._too_many or not any(map(len, self._units))
         # The order in which they came must not matter, not even to the last digit.
-        units, positions = np.concatenate(self._units), np.concatenate(self._positions)
+        units, positions = (
+            np.empty(0, np.int64) if none else np.concatenate(parts)
+            for parts in (self._units, self._positions)
+        )
         order = np.lexsort((positions, units))
-        sample = Sample(self._rows, units, order, blocks, seen=self._seen)
-        return {name: _evaluator(name)(sample) for name in self._metrics}
+        sample = Sample(
+            self._rows, units, order, blocks, seen=self._seen, covariances=self._covariances
+        )
+        unkept = undefined(
+            f"more than {BLOCKS} wide representations of few groups: too many to keep"
+        )
+        return {
+            name: unkept if none and not self._is_summed(name) else _evaluator(name)(sample)
+            for name in self._metrics
+        }
+
+    def _is_summed(self, name: str) -> bool:
+        return METRICS[name].covariance and self._covariances is not None
 
     def _add(self, rows: Tensor, units: Index, positions: Index) -> None:
         self._rows.append(rows)

@@ -35,6 +35,8 @@ class Metric:
         evaluator: of a metric of kept representations
             (:class:`isotest.statistics.kept.Kept`), the object reference of its function from a
             :class:`isotest.statistics.sample.Sample` to an ``Evaluated``.
+        covariance: whether the evaluator reads ``Sample.covariances``; those of narrow layers are
+            accumulated where such a metric is wanted.
         default: whether it is measured unless a suite says otherwise; those that cost a noticeable
             share of a forward pass are measured where a suite or one of its checks names them.
     """
@@ -50,6 +52,7 @@ class Metric:
     floor_scale: str | None = None
     weight: Literal["representations", "sequences"] = "representations"
     evaluator: str | None = None
+    covariance: bool = False
     default: bool = True
 
     def floor_at(self, estimates: Mapping[str, Estimate]) -> float:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
 
+    from isotest.statistics.covariance import Covariances
+
     Index = NDArray[np.int64]
 
 Result = TypeVar("Result")
@@ -33,10 +35,18 @@ class Sample:
         order: (K,) the order in which they are to be taken: by unit, then position.
         blocks: (G,) numbers of the blocks that the layer has representations in, ascending.
         seen: how many representations the layer has; K of them were kept.
+        covariances: of a narrow layer, those of all its representations, if they are wanted.
     """
 
     def __init__(
-        self, rows: Sequence[Tensor], units: Index, order: Index, blocks: Index, *, seen: int
+        self,
+        rows: Sequence[Tensor],
+        units: Index,
+        order: Index,
+        blocks: Index,
+        *,
+        seen: int,
+        covariances: Covariances | None = None,
     ) -> None:
         self._rows = rows
         self._order = torch.from_numpy(order)
@@ -44,6 +54,7 @@ class Sample:
         self.units: Index = units[order]
         self.blocks = blocks
         self.seen = seen
+        self.covariances = covariances
 
     @property
     def count(self) -> int:
@@ -59,6 +70,11 @@ class Sample:
     def device(self) -> torch.device:
         """Where the representations are."""
         return self._rows[0].device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """What they are stored in."""
+        return self._rows[0].dtype
 
     @property
     def basis(self) -> str:
