@@ -16,7 +16,12 @@ if TYPE_CHECKING:
 
 # Each row is a function from a loaded model to its observer, to why there is none, or to ``None``
 # where the model is not of its kind. The first that answers is taken.
-_ROWS = ("isotest.models.attention.interface:observer",)
+_ROWS = (
+    "isotest.models.attention.xlnet:observer",
+    "isotest.models.attention.canine:observer",
+    "isotest.models.attention.cvt:observer",
+    "isotest.models.attention.interface:observer",
+)
 
 
 def observer_of(loaded: LoadedModel) -> AttentionObserver | NotObservable:
