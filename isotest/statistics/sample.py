@@ -64,6 +64,8 @@ class Sample:
     @property
     def width(self) -> int:
         """D."""
+        if self.covariances is not None:  # there may be too many representations to keep any
+            return self.covariances.width
         return int(self._rows[0].shape[1])
 
     @property
@@ -92,10 +94,10 @@ class Sample:
     def slices(self) -> Iterator[Tensor]:
         """(K, ≤ ``SLICE``) float64 columns of the representations, from the first dimension on.
 
-        All are divided by one and the same power of two, an exact scaling, so that no square of
-        what was stored in float64 is out of range; narrower dtypes need none.
+        All are divided by one and the same power of two, 2^``exponent``, an exact scaling, so that
+        no square of what was stored in float64 is out of range; narrower dtypes need none.
         """
-        power = self._power
+        power = self.exponent
         for start in range(0, self.width, SLICE):
             parts = [part[:, start : start + SLICE].to(self.device) for part in self._rows]
             columns = torch.cat(parts)[self._order.to(self.device)].to(torch.float64)
@@ -110,7 +112,8 @@ class Sample:
         return cast("Result", self._found[compute])
 
     @cached_property
-    def _power(self) -> int:
+    def exponent(self) -> int:
+        """The power of two that ``slices`` are divided by."""
         if self._rows[0].dtype != torch.float64:
             return 0
         return int(np.frexp(max(float(part.abs().max()) for part in self._rows))[1])

@@ -1,0 +1,103 @@
+"""Distances between the distinct ones of the representations that are kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from isotest.statistics.blocks import block_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from torch import Tensor
+
+    from isotest.statistics.sample import Sample
+
+    Index = NDArray[np.int64]
+
+_NEAR = 1e-4
+"""Squared distance, as a share of the squared lengths, below which it is computed by itself."""
+
+_ENTRIES = 1 << 20
+"""Entries of differences at a time."""
+
+
+@dataclass(frozen=True)
+class Distances:
+    """How far U distinct representations are from each other.
+
+    Attributes:
+        squares: (U, U) squared distances up to one common factor, infinite on the diagonal.
+        homes: (U,) which of the G blocks, by its place, each one is of; −1 where copies of it are
+            in several, so that leaving one out does not remove it.
+        copies: how many others of the K were copies of one of them.
+    """
+
+    squares: Tensor
+    homes: Index
+    copies: int
+
+
+def distances(sample: Sample) -> Distances:
+    """Distances between those that differ.
+
+    ‖x‖² + ‖y‖² − 2 x·y, about the mean, is quick, and loses the digits of distances that are short
+    beside the lengths. Those of less than a hundredth of the lengths are computed as ‖x − y‖², so
+    that all are good to twelve digits.
+    """
+    first, label = _distinct(sample)
+    chosen = torch.from_numpy(first).to(sample.device)
+    products = torch.zeros(len(first), len(first), dtype=torch.float64, device=sample.device)
+    for columns in sample.slices():
+        rows = columns[chosen]
+        # Less the first one first: near each other, they are subtracted without rounding.
+        rows -= rows[0].clone()
+        rows -= rows.mean(dim=0)
+        products.addmm_(rows, rows.T)
+    lengths = products.diagonal().clone()
+    squares = products.mul_(-2).add_(lengths).add_(lengths[:, None])
+    near = squares < _NEAR * (lengths + lengths[:, None])
+    pairs = near.triu_(1).nonzero()
+    if len(pairs):
+        exact = _exact(sample, chosen[pairs])
+        squares[pairs[:, 0], pairs[:, 1]] = exact
+        squares[pairs[:, 1], pairs[:, 0]] = exact
+    squares.fill_diagonal_(torch.inf)
+    return Distances(squares, _homes(sample, label, len(first)), sample.count - len(first))
+
+
+def _distinct(sample: Sample) -> tuple[Index, Index]:
+    """(U,) the first of each set of copies, and (K,) which of these each representation is."""
+    labels = []
+    for columns in sample.slices():
+        rows = (columns + 0.0).cpu().numpy()  # −0 becomes 0, its equal
+        bits = np.ascontiguousarray(rows).view(np.dtype((np.void, rows.shape[1] * 8)))[:, 0]
+        labels.append(np.unique(bits, return_inverse=True)[1])
+    label = labels[0]
+    for other in labels[1:]:
+        label = np.unique(label * len(other) + other, return_inverse=True)[1]
+    _, first, label = np.unique(label, return_index=True, return_inverse=True)
+    return first, label
+
+
+def _homes(sample: Sample, label: Index, count: int) -> Index:
+    place = np.searchsorted(sample.blocks, block_of(sample.units))
+    low, high = np.full(count, len(sample.blocks)), np.full(count, -1)
+    np.minimum.at(low, label, place)
+    np.maximum.at(high, label, place)
+    return np.where(low == high, low, -1)
+
+
+def _exact(sample: Sample, pairs: Tensor) -> Tensor:
+    """(P,) squared distances of pairs (P, 2) of representations."""
+    found = torch.zeros(len(pairs), dtype=torch.float64, device=sample.device)
+    for columns in sample.slices():
+        step = max(1, _ENTRIES // columns.shape[1])
+        for start in range(0, len(pairs), step):
+            part = pairs[start : start + step]
+            apart = columns[part[:, 0]] - columns[part[:, 1]]
+            found[start : start + step] += apart.square_().sum(dim=1)
+    return found
