@@ -175,6 +175,7 @@ def measure_loaded(
         NonFiniteError: NaN or an infinity at a layer; names model, layer and batch.
         MeasurementError: the model fails on a batch, or a layer does not fire exactly once.
     """
+    from isotest.attention import AttentionOfLayers
     from isotest.data.dataset import fingerprint
     from isotest.models.batches import batches
     from isotest.statistics.layer import LayerStatistics
@@ -195,7 +196,8 @@ def measure_loaded(
             digests[sample.index] = sample.digest
             yield sample
 
-    observer = Observer(loaded, accumulators, representation, special_tokens, model)
+    attention = AttentionOfLayers(loaded, accumulators, model)
+    observer = Observer(loaded, accumulators, representation, special_tokens, model, attention)
     done = 0
     with observer.hooked() as run:
         pieces = loaded.feed.pieces(noted(), grouped=dataset.grouped)
@@ -230,6 +232,8 @@ def measure_loaded(
 
 
 def _layer_profile(layer: ObservedLayer, sums: LayerStatistics) -> LayerProfile:
+    from isotest.attention import heads_of
+
     return LayerProfile(
         name=layer.name,
         module=layer.path,
@@ -238,6 +242,7 @@ def _layer_profile(layer: ObservedLayer, sums: LayerStatistics) -> LayerProfile:
         zero_length=sums.zero_length,
         block_representations=sums.block_representations,
         estimates=sums.estimates(),
+        attention=heads_of(sums),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Literal
 
 from isotest.errors import IsotestError, MeasurementError, NonFiniteError, one_line
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
+    from isotest.attention import AttentionOfLayers
     from isotest.models.loaded import LoadedModel, ObservedLayer, Piece
     from isotest.statistics.layer import LayerStatistics
 
@@ -32,6 +33,7 @@ class Observer:
         representation: what counts as one representation.
         special_tokens: whether special positions count.
         model: the entry's name, for messages.
+        attention: where attention is wanted, too.
     """
 
     def __init__(
@@ -41,6 +43,7 @@ class Observer:
         representation: Representation,
         special_tokens: SpecialTokens,
         model: str,
+        attention: AttentionOfLayers | None = None,
     ) -> None:
         self._loaded = loaded
         self._sums = sums
@@ -54,6 +57,7 @@ class Observer:
         self._origins: list[str] = []
         self._batch = 0
         self._origin = ""
+        self._attention = attention
 
     @contextmanager
     def hooked(self) -> Iterator[Callable[[Sequence[Piece]], None]]:
@@ -64,7 +68,8 @@ class Observer:
             places.setdefault((layer.path, layer.side), []).append(layer)
         handles += [self._hook(path, side, layers) for (path, side), layers in places.items()]
         try:
-            yield self._run
+            with nullcontext() if self._attention is None else self._attention.hooked():
+                yield self._run
         finally:
             for handle in handles:
                 handle.remove()
@@ -120,6 +125,9 @@ class Observer:
         try:
             inputs = placed(self._loaded.feed.batch(pieces), self._loaded.module)
             self._positions = dict(inputs.positions)
+            if self._attention is not None:
+                batch = f"batch {self._batch} ({self._origin})"
+                self._attention.begin(self._units.numpy(), self._positions, batch)
             with torch.inference_mode():
                 self._loaded.module(**inputs.arguments)
         except IsotestError:

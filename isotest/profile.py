@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from isotest.attention_heads import AttentionHeads, AttentionKind
     from isotest.estimate import Estimate
 
 DECIDED = "decided by the model: positions of "
@@ -27,6 +28,8 @@ class LayerProfile:
         zero_length: how many of them have zero length and thus no direction.
         block_representations: valid representations in each block, in block order.
         estimates: metric name to estimate.
+        attention: each head by itself, by kind of attention, where attention metrics were measured
+            and the layer has some.
     """
 
     name: str
@@ -36,6 +39,7 @@ class LayerProfile:
     zero_length: int
     block_representations: tuple[int, ...]
     estimates: Mapping[str, Estimate]
+    attention: Mapping[AttentionKind, AttentionHeads] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

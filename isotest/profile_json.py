@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from pydantic import ValidationError
 
 from isotest.atomic import write_atomically
+from isotest.attention_heads import AttentionHeads
 from isotest.errors import BaselineError
 from isotest.estimate import Estimate
 from isotest.profile import LayerProfile, Profile, Provenance
@@ -247,6 +248,10 @@ def _floats(profile: Profile) -> Iterator[tuple[str, float]]:
                 yield f"the standard error of {where}", estimate.se
             for number, value in enumerate(estimate.blocks):
                 yield f"block {number} of {where}", value
+        for kind, heads in layer.attention.items():
+            for share in (*heads.entropy, *heads.row_max):
+                if share is not None:
+                    yield f"a head of {kind}-attention at layer {layer.name}", share
     for key, setting in profile.provenance.protocol.items():
         if isinstance(setting, float):
             yield f"protocol key {key!r}", setting
@@ -279,7 +284,7 @@ def _body(profile: Profile) -> dict[str, Any]:
 
 
 def _layer_body(layer: LayerProfile) -> dict[str, Any]:
-    return {
+    body: dict[str, Any] = {
         "name": layer.name,
         "module": layer.module,
         "width": layer.width,
@@ -299,6 +304,17 @@ def _layer_body(layer: LayerProfile) -> dict[str, Any]:
             for metric, estimate in layer.estimates.items()
         },
     }
+    if layer.attention:  # only where there is some: most profiles know nothing of attention
+        body["attention"] = {
+            kind: {
+                "modules": [{"path": path, "heads": count} for path, count in heads.modules],
+                "entropy": list(heads.entropy),
+                "row_max": list(heads.row_max),
+                "histogram": list(heads.histogram),
+            }
+            for kind, heads in layer.attention.items()
+        }
+    return body
 
 
 def _profile(file: ProfileFile) -> Profile:
@@ -328,6 +344,15 @@ def _profile(file: ProfileFile) -> Profile:
                         basis=estimate.basis,
                     )
                     for metric, estimate in layer.estimates.items()
+                },
+                attention={
+                    kind: AttentionHeads(
+                        modules=tuple((module.path, module.heads) for module in heads.modules),
+                        entropy=tuple(heads.entropy),
+                        row_max=tuple(heads.row_max),
+                        histogram=tuple(heads.histogram),
+                    )
+                    for kind, heads in layer.attention.items()
                 },
             )
             for layer in file.layers

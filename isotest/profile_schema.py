@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, NonNegativeInt, PositiveInt
 
+from isotest.statistics.attention_histogram import BINS
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 Name = Annotated[str, Field(min_length=1)]
+Share = Annotated[FiniteFloat, Field(ge=0, le=1)]
 
 
 class _Strict(BaseModel):
@@ -30,6 +33,22 @@ class EstimateFile(_Strict):
     basis: Name | None
 
 
+class ModuleFile(_Strict):
+    """An attention module of a layer, and how many heads it has."""
+
+    path: str
+    heads: PositiveInt
+
+
+class AttentionFile(_Strict):
+    """``isotest.attention_heads.AttentionHeads`` in a file."""
+
+    modules: Annotated[list[ModuleFile], Field(min_length=1)]
+    entropy: list[Share | None]
+    row_max: list[Share]
+    histogram: list[NonNegativeInt]
+
+
 class LayerFile(_Strict):
     """``isotest.profile.LayerProfile`` in a file."""
 
@@ -40,6 +59,7 @@ class LayerFile(_Strict):
     zero_length: NonNegativeInt
     block_representations: list[NonNegativeInt]
     estimates: dict[Name, EstimateFile]
+    attention: dict[Literal["self", "cross"], AttentionFile] = {}
 
 
 class ProvenanceFile(_Strict):
@@ -120,3 +140,13 @@ def _layer_inconsistencies(layer: LayerFile, blocks: int) -> Iterator[str]:
             yield f"{at} {metric} has a value, and yet is called vacuous"
         if estimate.blocks and len(estimate.blocks) != blocks:
             yield (f"{at} {metric} has {len(estimate.blocks)} blocks, block_sequences has {blocks}")
+    for kind, heads in layer.attention.items():
+        count = sum(module.heads for module in heads.modules)
+        for name, values in (("entropy", heads.entropy), ("row_max", heads.row_max)):
+            if len(values) != count:
+                yield f"{at} {name} of {kind}-attention has {len(values)} of {count} heads"
+        if len(heads.histogram) != BINS:
+            yield (
+                f"{at} the histogram of {kind}-attention has {len(heads.histogram)} bins, expected "
+                f"{BINS}"
+            )

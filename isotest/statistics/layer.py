@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Self, cast
+from typing import TYPE_CHECKING, Self, TypeVar, cast
 
 import numpy as np
 import torch
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
     from isotest.statistics.accumulator import Accumulator, Evaluated
 
-_ENTRIES = {"cpu": 1 << 18}
+Part = TypeVar("Part", bound="Accumulator")
+
+_ENTRIES = {"cpu": 1 << 20}
 _ENTRIES_ELSEWHERE = 1 << 26
 """Entries of a batch: on the CPU few enough for the caches, elsewhere enough to fill the device."""
 
@@ -124,6 +126,10 @@ class LayerStatistics:
         for accumulator in self._accumulators.values():
             evaluated |= accumulator.evaluate(blocks)
         return {name: self._estimate(name, evaluated[name]) for name in self.metrics}
+
+    def part(self, kind: type[Part]) -> Part | None:
+        """The state behind the wanted metrics of one kind; ``None`` where none is wanted."""
+        return next((part for part in self._accumulators.values() if isinstance(part, kind)), None)
 
     @property
     def width(self) -> int:

@@ -1,0 +1,169 @@
+"""Numbers of each sequence and head from its scores."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from isotest.errors import NonFiniteError
+from isotest.statistics.attention_arrays import array, double, mask_like, quotient
+from isotest.statistics.attention_histogram import edges
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+    from torch import Tensor
+
+    Array = NDArray[np.float64]
+
+QUANTILES = {"score_q05": 0.05, "score_median": 0.5, "score_q95": 0.95}
+
+
+def of_scores(scores: Tensor, seen: Tensor | None) -> tuple[dict[str, Array], NDArray[np.int64]]:
+    """Numbers of (N, H, R, Lk) scores, of which those at (N, 1, R, Lk) count; overwrites them."""
+    sequences, heads, _, length = scores.shape
+    if seen is None:
+        keys = np.full((sequences, 1, scores.shape[2]), length)
+    else:
+        keys = array(seen.sum(dim=3))
+        scores.masked_fill_(~seen, -torch.inf)
+    usable = keys > 0
+    ordered = _sorted(scores)
+    lowest = _pick(ordered, length - keys)
+    top = ordered[..., -1]
+    _require_finite(array(top), array(lowest), usable)
+
+    below = scores.sub_(torch.where(mask_like(usable, top), top, 0)[..., None])
+    weights = below.exp()
+    if seen is not None:
+        below.masked_fill_(~seen, 0)
+    partition = double(weights.sum(dim=3))
+    entropy = np.log(partition, where=partition > 0, out=np.zeros_like(partition))
+    entropy -= quotient(double((weights * below).sum(dim=3)), partition)
+    spread, shift = double((below * below).sum(dim=3)), double(below.sum(dim=3))
+
+    row_top = double(top)
+    maximum = quotient(np.ones_like(partition), partition)
+    halves = [
+        _weight(double(_pick(ordered, length - keys + place)), row_top, partition, usable)
+        for place in ((keys - 1) // 2, keys // 2)
+    ]
+    median = (halves[0] + halves[1]) / 2
+    minimum = _weight(double(lowest), row_top, partition, usable)
+    chosen = usable.repeat(heads, axis=1)
+    several = chosen & (keys > 1)
+    possible = np.log(np.maximum(keys, 2))
+    each = quotient(np.ones(keys.shape), keys.astype(np.float64)).repeat(heads, axis=1)
+    values = {
+        "row_max": _mean(maximum, chosen),
+        "row_median": _mean(median, chosen),
+        "row_min": _mean(minimum, chosen),
+        "sequence_max": _extreme(maximum, chosen, np.max, -np.inf),
+        "sequence_min": _extreme(minimum, chosen, np.min, np.inf),
+        # Rounding can carry it beyond its range.
+        "entropy": _mean(np.clip(entropy / possible, 0, 1), several),
+        "uniform": _mean(each, chosen),
+        "uniform_max": _extreme(each, chosen, np.max, -np.inf),
+        "uniform_min": _extreme(each, chosen, np.min, np.inf),
+    }
+    mean, variance = _moments(row_top, shift, spread, keys)
+    values |= {"score_mean": mean, "score_variance": variance}
+    quantiles, histogram = _distribution(_sorted(ordered.flatten(2)), keys.sum(axis=(1, 2)))
+    return values | quantiles, histogram
+
+
+def _moments(
+    top: Array, shift: Array, spread: Array, keys: NDArray[np.int64]
+) -> tuple[Array, Array]:
+    """(N, H) mean and variance from each row's sums of s − top and (s − top)²."""
+    n = keys.astype(np.float64)
+    total = n.sum(axis=2)
+    usable = n > 0
+    row_mean = np.where(usable, top, 0) + quotient(shift, n)
+    row_spread = spread - quotient(shift * shift, n)
+    mean = quotient((n * row_mean).sum(axis=2), total)
+    between = np.where(usable, row_mean - mean[..., None], 0)
+    variance = quotient((row_spread + n * between**2).sum(axis=2), total)
+    nothing = np.broadcast_to(total == 0, mean.shape)
+    return np.where(nothing, np.nan, mean), np.where(nothing, np.nan, np.maximum(variance, 0))
+
+
+def _distribution(
+    ordered: Tensor, counts: NDArray[np.int64]
+) -> tuple[dict[str, Array], NDArray[np.int64]]:
+    """Quantiles of (N, H, M) ascending scores, of which the last (N,) count, and a histogram."""
+    sequences, heads, entries = ordered.shape
+    first = (entries - counts)[:, None]
+    quantiles = {}
+    for name, share in QUANTILES.items():
+        place = np.maximum(counts - 1, 0) * share
+        low = np.floor(place).astype(np.int64)
+        high = np.minimum(low + 1, np.maximum(counts - 1, 0))
+        part = (place - low)[:, None]
+        here = [
+            double(_pick(ordered, np.minimum(first + at[:, None], entries - 1)))
+            for at in (low, high)
+        ]
+        with np.errstate(invalid="ignore"):
+            value = here[0] + part * (here[1] - here[0])
+        quantiles[name] = np.where(counts[:, None] > 0, value, np.nan)
+    bounds = torch.tensor(edges(), dtype=ordered.dtype, device=ordered.device)
+    below = torch.searchsorted(ordered, bounds.expand(sequences, heads, -1).contiguous())
+    places = np.concatenate(
+        [
+            np.broadcast_to(first[..., None], (sequences, heads, 1)),
+            np.maximum(array(below), first[..., None]),
+            np.full((sequences, heads, 1), entries),
+        ],
+        axis=2,
+    )
+    histogram: NDArray[np.int64] = np.diff(places, axis=2).sum(axis=1)
+    return quantiles, histogram
+
+
+def _sorted(x: Tensor) -> Tensor:
+    """Ascending along the last dimension; NaN last."""
+    if x.device.type == "cpu":
+        return torch.from_numpy(np.sort(x.numpy(), axis=-1))  # several times as fast
+    return x.sort(dim=-1).values
+
+
+def _pick(ordered: Tensor, places: NDArray[np.int64]) -> Tensor:
+    """Of each list along the last dimension, the entry at its place; places are cut to fit."""
+    inside = np.clip(places, 0, ordered.shape[-1] - 1)
+    index = torch.from_numpy(inside).to(ordered.device).expand(ordered.shape[:-1])
+    return ordered.gather(-1, index[..., None])[..., 0]
+
+
+def _weight(score: Array, top: Array, partition: Array, usable: NDArray[np.bool_]) -> Array:
+    """exp(score) as a share of its row's sum."""
+    below = np.zeros_like(score)
+    np.subtract(score, top, out=below, where=usable)
+    return quotient(np.exp(below), partition)
+
+
+def _mean(values: Array, chosen: NDArray[np.bool_]) -> Array:
+    """(N, H) mean over the chosen rows; NaN without any."""
+    counts = chosen.sum(axis=2)
+    result = np.full(counts.shape, np.nan)
+    np.divide(np.where(chosen, values, 0).sum(axis=2), counts, out=result, where=counts > 0)
+    return result
+
+
+def _extreme(
+    values: Array, chosen: NDArray[np.bool_], reduce: Callable[..., Any], otherwise: float
+) -> Array:
+    found = reduce(np.where(chosen, values, otherwise), axis=2)
+    return np.where(chosen.any(axis=2), found, np.nan)
+
+
+def _require_finite(
+    top: NDArray[np.floating], lowest: NDArray[np.floating], usable: NDArray[np.bool_]
+) -> None:
+    bad = usable & ~(np.isfinite(top) & np.isfinite(lowest))
+    if bad.any():
+        head = int(np.argwhere(bad)[0][1])
+        raise NonFiniteError(f"head {head} has scores that are NaN or infinite")

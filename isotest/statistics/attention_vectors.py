@@ -1,0 +1,64 @@
+"""Lengths and directions of queries and keys."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from isotest.errors import NonFiniteError
+from isotest.statistics.attention_arrays import array, double, upcast
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from torch import Tensor
+
+    Array = NDArray[np.float64]
+
+
+def of_vectors(name: str, x: Tensor, valid: NDArray[np.bool_], windows: int) -> dict[str, Array]:
+    """(N, H) mean length of the vectors that count, and mean cosine over pairs of them."""
+    x = upcast(x)
+    here = torch.from_numpy(valid).to(x.device)[:, None]
+    norms = torch.linalg.vector_norm(x, dim=3)
+    if not valid.all():
+        norms = torch.where(here, norms, 0)
+    if not bool(torch.isfinite(norms).all()):
+        head = int((~torch.isfinite(norms)).nonzero()[0][1])
+        raise NonFiniteError(f"head {head} has {name} vectors with NaN or infinite entries")
+    inverse = torch.where(norms > 0, norms.reciprocal(), 0)
+    if not valid.all():
+        x = torch.where(here[..., None], x, 0)
+    common = double((inverse[..., None, :] @ x)[..., 0, :])
+    lengths, directed = double(norms), array(norms > 0)
+    count = len(x) // windows
+
+    def pooled(values: Array) -> Array:
+        result: Array = values.reshape(count, windows, *values.shape[1:]).sum(axis=1)
+        return result
+
+    total = pooled(np.broadcast_to(valid.sum(axis=1)[:, None], lengths.shape[:2]).astype(float))
+    n = pooled(directed.sum(axis=2).astype(float))
+    pairs = n * (n - 1)
+    squared = (pooled(common) ** 2).sum(axis=2)
+    cosine = np.full(n.shape, np.nan)
+    np.divide(squared - n, pairs, out=cosine, where=pairs > 0)
+    norm = np.full(n.shape, np.nan)
+    np.divide(pooled(lengths.sum(axis=2)), total, out=norm, where=total > 0)
+    return {f"{name}_norm": norm, f"{name}_cosine": np.clip(cosine, -1, 1)}
+
+
+def seen_keys(valid: NDArray[np.bool_], key: Tensor, allowed: Tensor | None) -> NDArray[np.bool_]:
+    """(B, Lk) which keys some query that counts may see."""
+    shape = (len(key), key.shape[2])
+    some = valid.any(axis=1, keepdims=True)
+    if allowed is None:
+        return np.broadcast_to(some, shape)
+    mask = allowed[:, 0]
+    if mask.shape[1] > 1:
+        counts = torch.from_numpy(valid).to(mask.device)[:, :, None]
+        mask = mask if valid.all() else mask & counts
+    seen = np.broadcast_to(array(mask.any(dim=1)), shape)
+    result: NDArray[np.bool_] = seen & some
+    return result
