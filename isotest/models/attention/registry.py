@@ -20,7 +20,10 @@ _ROWS = (
     "isotest.models.attention.xlnet:observer",
     "isotest.models.attention.canine:observer",
     "isotest.models.attention.cvt:observer",
+    "isotest.models.attention.van:observer",
     "isotest.models.attention.interface:observer",
+    "isotest.models.attention.softmax:observer",
+    "isotest.models.attention.timm:observer",
 )
 
 
