@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from isotest.data.identity import data_identity
+from isotest.gate.checks import Check, FiniteCheck
 from isotest.models.identity import model_identity, tokenizer_identity
 from isotest.models.reading import Reading
 from isotest.source import DATA_SCHEMES, MODEL_SCHEMES, parse_source
@@ -17,8 +18,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from isotest.cache import ProfileCache
-    from isotest.faults import Alteration
+    from isotest.data.dataset import Dataset
     from isotest.measurement import Progress
+    from isotest.models.loaded import LoadedModel
     from isotest.profile import Profile
     from isotest.suite import ModelSpec, Suite
     from isotest.suite.spec import MeasureSpec
@@ -79,7 +81,6 @@ def measure_entry(
     stand_in: StandIn | None = None,
     cache: ProfileCache | None = None,
     progress: ProgressFactory | None = None,
-    alter: Alteration | None = None,
 ) -> Measurement:
     """Measure one entry of a suite, or take its profile from the cache.
 
@@ -90,7 +91,6 @@ def measure_entry(
         stand_in: measured in the entry's place, under the entry's protocol.
         cache: asked first and filled; ``None`` always measures.
         progress: makes the progress display, once the number of samples is known.
-        alter: a planted fault, applied to the loaded model and its data; never cached.
 
     Raises:
         MissingError: weights, data, a package or a device are not here.
@@ -98,32 +98,80 @@ def measure_entry(
     """
     started = time.perf_counter()
     key = None
-    if cache is not None and alter is None:
+    if cache is not None:
         key = _cache_key(suite, spec, settings, stand_in, cache)
         if key is not None and (found := cache.get(key)) is not None:
             # The same numbers may have been measured for an entry of another name.
             profile = replace(found, suite=suite.id, model=spec.name)
             return Measurement(profile, True, time.perf_counter() - started, cache.path_of(key))
-    profile = _measure(suite, spec, settings, stand_in, progress, alter)
+    profile = open_entry(suite, spec, settings, stand_in=stand_in).measure(progress)
     file = None
     if key is not None and cache is not None:
         file = cache.put(key, profile)
     return Measurement(profile, False, time.perf_counter() - started, file)
 
 
-def _measure(
-    suite: Suite,
-    spec: ModelSpec,
-    settings: Settings,
-    stand_in: StandIn | None,
-    progress: ProgressFactory | None,
-    alter: Alteration | None,
-) -> Profile:
+@dataclass(frozen=True)
+class OpenEntry:
+    """An entry whose model is loaded and whose data are open, to be measured as often as wanted.
+
+    Attributes:
+        suite, spec, settings: what it is an entry of, itself, and the run's own settings.
+        source: what was loaded: the entry's source, or that of what stands in for it.
+        loaded: the model.
+        dataset: the data.
+    """
+
+    suite: Suite
+    spec: ModelSpec
+    settings: Settings
+    source: str
+    loaded: LoadedModel
+    dataset: Dataset
+
+    @property
+    def checks(self) -> Mapping[str, Check]:
+        """All its checks: the suite's, its own, and the one that is part of every entry."""
+        return {"finite": FiniteCheck(), **self.suite.checks_of(self.spec)}
+
+    def measure(self, progress: ProgressFactory | None = None) -> Profile:
+        """Measure it under the suite's protocol; what is asked for and what its checks need.
+
+        Raises:
+            IsotestError: the model or its data misbehave.
+        """
+        from isotest.measurement import measure_loaded
+
+        measure = self.suite.measure_of(self.spec)
+        return measure_loaded(
+            self.loaded,
+            self.dataset,
+            source=self.source,
+            model=self.spec.name,
+            suite=self.suite.id,
+            modality=self.suite.modality,
+            representation=measure.representation,
+            special_tokens=measure.special_tokens,
+            batch_size=self.settings.batch_size or measure.batch_size,
+            metrics=wanted_metrics(measure.metrics, self.suite.checks_of(self.spec)),
+            progress=None if progress is None else progress(self.spec.name, len(self.dataset)),
+        )
+
+
+def open_entry(
+    suite: Suite, spec: ModelSpec, settings: Settings, *, stand_in: StandIn | None = None
+) -> OpenEntry:
+    """Load the model of an entry and open its data; arguments as of :func:`measure_entry`.
+
+    Raises:
+        MissingError: weights, data, a package or a device are not here.
+        IsotestError: the source or the data is at fault.
+    """
     from isotest.data.load import open_data
-    from isotest.measurement import measure_loaded
     from isotest.models.load import load_model
 
     measure = suite.measure_of(spec)
+    source = spec.source if stand_in is None else stand_in.source
     dataset = open_data(
         suite.data.source,
         modality=suite.modality,
@@ -133,7 +181,7 @@ def _measure(
         base=suite.path.parent,
     )
     loaded = load_model(
-        spec.source if stand_in is None else stand_in.source,
+        source,
         modality=suite.modality,
         reading=_reading(measure),
         like=None if stand_in is None else spec.source,
@@ -147,21 +195,7 @@ def _measure(
         trust_remote_code=settings.trust_remote_code,
         base=suite.path.parent if stand_in is None else stand_in.base,
     )
-    if alter is not None:
-        loaded, dataset = alter(loaded, dataset)
-    return measure_loaded(
-        loaded,
-        dataset,
-        source=spec.source if stand_in is None else stand_in.source,
-        model=spec.name,
-        suite=suite.id,
-        modality=suite.modality,
-        representation=measure.representation,
-        special_tokens=measure.special_tokens,
-        batch_size=settings.batch_size or measure.batch_size,
-        metrics=wanted_metrics(measure.metrics, suite.checks_of(spec)),
-        progress=progress(spec.name, len(dataset)) if progress is not None else None,
-    )
+    return OpenEntry(suite, spec, settings, source, loaded, dataset)
 
 
 def _reading(measure: MeasureSpec) -> Reading:

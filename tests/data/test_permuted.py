@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -35,10 +36,10 @@ def values(content: Any) -> list[Any]:
     return [tuple(pixel) for pixel in np.asarray(content).reshape(-1, 3).tolist()]
 
 
-def permuted(data: Dataset) -> Dataset:
+def permuted(data: Dataset, strength: float = 1.0) -> Dataset:
     (fault,) = [fault for fault in FAULTS if fault.name == "permuted data"]
-    _, altered = fault.plant(cast("LoadedModel", None), data)
-    return altered
+    with fault.plant(cast("LoadedModel", None), data, strength) as (_, altered):
+        return altered
 
 
 @pytest.mark.parametrize(("modality", "content"), CONTENTS)
@@ -61,3 +62,35 @@ def test_a_waveform_keeps_its_rate_and_transcript() -> None:
     (sample,) = permuted(as_data([Waveform(ramp(3), RATE, "said")], modality="speech"))
     assert (sample.content.rate, sample.content.transcript) == (RATE, "said")
     assert sample.content.samples.dtype == np.float32
+
+
+def moved(strength: float) -> set[int]:
+    """Which characters are not where they were, of 64 different ones."""
+    text = "".join(map(chr, range(64)))
+    (sample,) = permuted(as_data([text], modality="text"), strength)
+    return {
+        place
+        for place, (old, new) in enumerate(zip(text, sample.content, strict=True))
+        if old != new
+    }
+
+
+def test_the_strength_is_the_share_that_changes_places() -> None:
+    shares = (1.0, 0.5, 0.25, 0.125)
+    assert [len(moved(share)) for share in shares] == [64, 32, 16, 8]
+    for more, less in pairwise(shares):
+        assert moved(less) < moved(more)
+    assert len(moved(1 / 128)) == 2  # one alone has no place to go
+
+
+@pytest.mark.parametrize(
+    ("modality", "content"),
+    [
+        ("vision", Image.new("RGB", (4, 4), "white")),
+        ("text", "aaaa"),
+        ("text", "a"),
+    ],
+)
+def test_what_has_no_other_order_is_the_same_data(modality: str, content: Any) -> None:
+    data = as_data([content], modality=modality)
+    assert [sample.digest for sample in permuted(data)] == [sample.digest for sample in data]
