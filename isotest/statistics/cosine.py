@@ -30,6 +30,7 @@ from isotest.statistics.accumulator import (
 from isotest.statistics.blocks import BLOCKS, block_of
 from isotest.statistics.dimensions import Tops, contributions
 from isotest.statistics.layer import value_of
+from isotest.statistics.rogue import ROGUE, rogue
 from isotest.statistics.sums import VectorSums
 
 if TYPE_CHECKING:
@@ -153,12 +154,14 @@ class Cosines:
             return dict.fromkeys(self.metrics, reason)
         geometry = self._geometry(blocks)
         result = {}
-        if self.metrics & {"anisotropy", "dimension_share"}:
+        if self.metrics & ({"anisotropy", "dimension_share"} | ROGUE):
             pairs = self._pairs(blocks)
             between = self._between(geometry, counts, pairs)
             result["anisotropy"] = between
             if "dimension_share" in self.metrics:
                 result["dimension_share"] = self._dimension_share(geometry, between, blocks)
+            if self.metrics & ROGUE:
+                result |= self._rogue(geometry, between, blocks)
         if "anisotropy_all" in self.metrics:
             result["anisotropy_all"] = _all_pairs(geometry, counts)
         if "intra_similarity" in self.metrics:
@@ -258,6 +261,16 @@ class Cosines:
         # Without any pair the total is zero but for rounding, which is nothing to divide by.
         shares[1:][np.isnan(anisotropy.without)] = np.nan
         return evaluated(shares)
+
+    def _rogue(
+        self, geometry: _Geometry, anisotropy: Evaluated, blocks: NDArray[np.int64]
+    ) -> Mapping[str, Evaluated]:
+        if anisotropy.value is None or abs(anisotropy.value) < ISOTROPIC:
+            return dict.fromkeys(ROGUE, self._dimension_share(geometry, anisotropy, blocks))
+        total = geometry.total - geometry.own
+        total[1:][np.isnan(anisotropy.without)] = np.nan
+        order = np.append(0, 1 + self._order(blocks))
+        return rogue(self._parts(blocks), total, order)
 
     def _by_key(self) -> Iterator[tuple[Tensor, Tensor]]:
         """(keys, dimensions) U of each key and Σ U_g² over its units, at some dimensions."""

@@ -1,4 +1,4 @@
-"""Share of representations that are bitwise copies of another one.
+"""Share of representations that are bitwise copies of another one, and of pairs within sequences.
 
 Each representation is reduced to a 64-bit hash of its bits in storage precision, and distinct
 hashes are counted. Beyond ``CAPACITY`` distinct ones only those hashes are kept whose low bits are
@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from isotest.statistics.accumulator import Evaluated
+from isotest.statistics.accumulator import (
+    Evaluated,
+    divide,
+    evaluated,
+    per_block,
+    totals,
+    undefined,
+)
+from isotest.statistics.blocks import BLOCKS
 from isotest.statistics.layer import value_of
 
 if TYPE_CHECKING:
@@ -30,6 +38,8 @@ if TYPE_CHECKING:
 CAPACITY = 1 << 15
 """Distinct representations up to which the count is exact (but for chance collisions of hashes)."""
 
+PAIRS = "duplicate_pairs_within"
+
 _PENDING = 1 << 13
 _SLICE = 1 << 14
 _POWER = np.uint64(0x9E3779B97F4A7C15)
@@ -38,13 +48,19 @@ _POWER = np.uint64(0x9E3779B97F4A7C15)
 class Duplicates:
     """``duplicate_share``: 1 − distinct / N, the share that repeats one seen elsewhere.
 
+    And ``duplicate_pairs_within``: of the pairs of representations of one sequence that have a
+    direction, the share that are copies. It is counted sequence by sequence, always exactly.
+
     Exact while there are at most ``CAPACITY`` distinct representations; beyond, the same ratio over
     the sampled ones, which is still exactly 0 if nothing repeats. Without block b it is the same
     ratio over the other blocks, so copies in different blocks count as copies.
     """
 
     def __init__(self, metrics: Collection[str], *, grouped: bool) -> None:
-        del metrics, grouped  # one metric, and no pairs
+        del grouped  # pairs are those within a sequence
+        self._metrics = frozenset(metrics)
+        self._pairs = np.zeros(BLOCKS)
+        self._copies = np.zeros(BLOCKS)
         self._level = 0
         self._hashes = np.empty(0, np.uint64)
         self._blocks = np.empty(0, np.int64)
@@ -54,18 +70,48 @@ class Duplicates:
     def update(self, batch: Batch) -> None:
         """Hash the valid representations of a batch."""
         blocks = np.repeat(batch.blocks, batch.counts)
-        self._pending.append((hashes(batch.words()), blocks))
+        rows = hashes(batch.words())
+        if PAIRS in self._metrics:
+            self._count_pairs(batch, rows)
+        self._pending.append((rows, blocks))
         if sum(len(blocks) for _, blocks in self._pending) > _PENDING:
             self._compact()
 
     def merge(self, other: Self) -> None:
         """Take in everything ``other`` has seen."""
+        self._pairs += other._pairs
+        self._copies += other._copies
         other._compact()
         self._level = max(self._level, other._level)
         self._compact((other._hashes, other._blocks, other._counts))
 
     def evaluate(self, blocks: NDArray[np.int64]) -> Mapping[str, Evaluated]:
-        """The share over everything and without each block."""
+        """The wanted shares over everything and without each block."""
+        found = {"duplicate_share": self._rows, PAIRS: self._within}
+        return {name: found[name](blocks) for name in self._metrics}
+
+    def _count_pairs(self, batch: Batch, rows: Hashes) -> None:
+        directed = batch.directed.sum(axis=1)
+        self._pairs += per_block(batch.blocks, directed * (directed - 1.0))
+        sequences = np.repeat(np.arange(len(batch.counts)), batch.counts)
+        some = batch.directed[batch.valid]  # zeros are alike, and have no direction
+        sequences, rows = sequences[some], rows[some]
+        order = np.lexsort((rows, sequences))
+        sequences, rows = sequences[order], rows[order]
+        if not len(rows):
+            return
+        new = (rows[1:] != rows[:-1]) | (sequences[1:] != sequences[:-1])
+        first = np.flatnonzero(np.r_[True, new])
+        alike = np.diff(np.r_[first, len(rows)])
+        self._copies += per_block(batch.blocks[sequences[first]], alike * (alike - 1.0))
+
+    def _within(self, blocks: NDArray[np.int64]) -> Evaluated:
+        pairs, copies = self._pairs[blocks], self._copies[blocks]
+        if not pairs.sum():
+            return undefined("no sequence has two representations with a direction", vacuous=True)
+        return evaluated(divide(totals(copies), totals(pairs)))
+
+    def _rows(self, blocks: NDArray[np.int64]) -> Evaluated:
         self._compact()
         first = np.flatnonzero(np.r_[True, self._hashes[1:] != self._hashes[:-1]])
         lone = np.diff(np.r_[first, len(self._hashes)]) == 1
@@ -74,7 +120,7 @@ class Duplicates:
         total = seen.sum()
         with np.errstate(invalid="ignore"):
             without = 1.0 - (len(first) - lost) / (total - seen)
-        return {"duplicate_share": Evaluated(float(1.0 - len(first) / total), without)}
+        return Evaluated(float(1.0 - len(first) / total), without)
 
     def _compact(
         self,
@@ -162,3 +208,24 @@ def duplicate_share(x: Tensor, units: Tensor | None = None, mask: Tensor | None 
     0.25
     """
     return value_of("duplicate_share", x, units, mask)
+
+
+def duplicate_pairs_within(
+    x: Tensor, units: Tensor | None = None, mask: Tensor | None = None
+) -> float:
+    """Share of the pairs of representations of one sequence that are bitwise copies.
+
+    Args:
+        x: (B, L, D) representations, any floating dtype.
+        units: (B,) number of each sequence's independent unit; each sequence is its own without.
+        mask: (B, L) bool, true where valid.
+
+    Raises:
+        MeasurementError: undefined on these data; the text says why.
+
+    >>> import torch
+    >>> x = torch.tensor([[[1.0, 2.0], [1.0, 2.0], [2.0, 1.0]]])
+    >>> round(duplicate_pairs_within(x), 6)
+    0.333333
+    """
+    return value_of("duplicate_pairs_within", x, units, mask)
