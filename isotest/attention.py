@@ -39,12 +39,15 @@ class AttentionOfLayers:
     def __init__(
         self, loaded: LoadedModel, sums: Mapping[str, LayerStatistics], model: str
     ) -> None:
+        from isotest.models.attention.registry import observer_of
         from isotest.statistics.attention import CrossAttention, SelfAttention
 
         self._loaded = loaded
         self._model = model
         self._self = _parts(sums, SelfAttention)
         self._cross = _parts(sums, CrossAttention)
+        # Before any hook is on: to tell who observes a model, it may have to run once.
+        self._observer = observer_of(loaded) if self._self or self._cross else None
         self._layers: dict[str, list[ObservedLayer]] = {}
         for layer in loaded.layers:
             if layer.side == "output":
@@ -64,12 +67,11 @@ class AttentionOfLayers:
             NonFiniteError: a score, query or key that counts is NaN or infinite.
         """
         from isotest.models.attention.call import NotObservable
-        from isotest.models.attention.registry import observer_of
 
-        if not self._self and not self._cross:
+        observer = self._observer
+        if observer is None:
             yield
             return
-        observer = observer_of(self._loaded)
         if isinstance(observer, NotObservable):
             if not observer.absent:
                 for part in (*self._self.values(), *self._cross.values()):

@@ -104,11 +104,8 @@ class TimmObserver:
         def unfused() -> None:
             name = _name(running[-1].module)
             if name not in _FUSED and name not in _UNFUSED:
-                kind = type(running[-1].module).__name__
-                receive(
-                    running[-1].path,
-                    NotObservable(f"how timm's {kind} computes attention is not known"),
-                )
+                reason = f"isotest does not know what {name} computes its softmax from"
+                receive(running[-1].path, NotObservable(reason))
 
         with ExitStack() as stack:
             for path, module in loaded.module.named_modules():
