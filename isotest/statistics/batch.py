@@ -10,6 +10,7 @@ import torch
 
 from isotest.errors import NonFiniteError
 from isotest.statistics.blocks import block_of
+from isotest.statistics.scratch import scratch
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,6 +21,10 @@ WIDE = 1 << 14
 
 CHUNK = 1 << 17
 """Entries in a slice: 1 MiB in float64, so that several passes over it stay in the cache."""
+
+
+_LOWEST = -(1 << 12)
+"""Below the exponent of every float64."""
 
 
 class Batch:
@@ -63,22 +68,33 @@ class Batch:
         """(B, L) the power of two taken out of each row; 0 unless storage is float64."""
         if self.raw.dtype != torch.float64:
             return np.zeros(self.valid.shape, dtype=np.int64)
-        peaks = torch.linalg.vector_norm(self._zeroed(self.raw), float("inf"), dim=2)
+        peaks = torch.linalg.vector_norm(self.stored, float("inf"), dim=2)
         values: NDArray[np.float64] = peaks.cpu().numpy()
         self._require_finite(values)
         exponents: NDArray[np.int64] = np.frexp(values)[1].astype(np.int64)
         return exponents
 
     @cached_property
+    def stored(self) -> Tensor:
+        """(B, L, D) float32 or float64: the entries as they are, zero where masked."""
+        stored = self.raw if self.raw.dtype == torch.float64 else self.raw.to(torch.float32)
+        return self._zeroed(stored)
+
+    @cached_property
     def rows(self) -> Tensor:
-        """(B, L, D) float64, each row without its power of two; zero where masked."""
-        rows = self._zeroed(self.raw.to(torch.float64))
-        if self.raw.dtype == torch.float64:
-            # In two steps: 2^1074, which lifts the smallest subnormal, is itself out of range.
-            half = self.exponents // 2
-            for part in (half, self.exponents - half):
-                factor = torch.from_numpy(np.ldexp(1.0, -part)).to(rows.device)
-                rows = rows * factor[:, :, None]
+        """(B, L, D) float64, each row without its power of two; zero where masked.
+
+        Like all that is ``scratch``, it is only good until the next batch of the same thread.
+        """
+        if self.raw.dtype != torch.float64:
+            memory = scratch("rows", self.raw.shape, torch.float64, self.raw.device)
+            return memory.copy_(self.stored)
+        rows = self.stored
+        # In two steps: 2^1074, which lifts the smallest subnormal, is itself out of range.
+        half = self.exponents // 2
+        for part in (half, self.exponents - half):
+            factor = torch.from_numpy(np.ldexp(1.0, -part)).to(rows.device)
+            rows = rows * factor[:, :, None]
         return rows
 
     @cached_property
@@ -102,6 +118,33 @@ class Batch:
         return self.valid & (self.norms > 0)
 
     @cached_property
+    def tops(self) -> NDArray[np.int64]:
+        """(B,) the largest power of two taken out of a row of each sequence that is not zero."""
+        if self.raw.dtype != torch.float64:
+            return np.zeros(len(self.valid), dtype=np.int64)
+        tops = np.where(self.directed, self.exponents, _LOWEST).max(axis=1, initial=_LOWEST)
+        result: NDArray[np.int64] = np.where(tops > _LOWEST, tops, 0)
+        return result
+
+    @cached_property
+    def scale(self) -> NDArray[np.float64]:
+        """(B, L) what brings each of ``rows`` to its sequence's power of two; 0 without direction.
+
+        1 unless storage is float64.
+        """
+        if self.raw.dtype != torch.float64:
+            return self.directed.astype(np.float64)
+        relative = np.where(self.directed, self.exponents - self.tops[:, None], 0)
+        return np.where(self.directed, np.ldexp(1.0, relative), 0.0)
+
+    @cached_property
+    def plain(self) -> Tensor:
+        """(B, L, D) float32 or float64, each sequence in a power of two of its own, ``tops``."""
+        if self.raw.dtype != torch.float64:
+            return self.stored
+        return self.rows * torch.from_numpy(self.scale).to(self.rows.device)[:, :, None]
+
+    @cached_property
     def held(self) -> Tensor:
         """(B, D) a copy of lone rows that outlives the forward pass, without powers of two.
 
@@ -111,39 +154,85 @@ class Batch:
             return self.rows[:, 0]
         return self.raw[:, 0].clone()
 
-    def weighted_sums(self, weights: NDArray[np.float64]) -> Tensor:
-        """(B, D) sum of each sequence's ``rows`` with ``weights`` (B, L)."""
-        factors = torch.from_numpy(weights).to(self.rows.device)
-        return torch.bmm(factors[:, None, :], self.rows)[:, 0]
+    @property
+    def direction_sums(self) -> Tensor:
+        """(B, D) float64: the sum of each sequence's unit vectors."""
+        return self._weighted_sums[:, 0]
+
+    @property
+    def sums(self) -> Tensor:
+        """(B, D) float64: the sum of each sequence's rows, in its power of two, ``tops``."""
+        return self._weighted_sums[:, 1]
+
+    @cached_property
+    def magnitudes(self) -> Tensor:
+        """(B, L, D) float32 or float64: absolute values of ``stored``; only of narrow batches."""
+        memory = scratch("magnitudes", self.stored.shape, self.stored.dtype, self.stored.device)
+        return torch.abs(self.stored, out=memory)
+
+    @cached_property
+    def peaks(self) -> NDArray[np.float64]:
+        """(B,) largest absolute value of each sequence."""
+        if self.wide:
+            # Lowest and highest instead of absolute values, which would have to be written.
+            return np.array([max(float(row.max()), -float(row.min())) for row in self._host[:, 0]])
+        peaks: NDArray[np.float64] = self.magnitudes.amax(dim=(1, 2)).double().cpu().numpy()
+        return peaks
 
     def entries(self, sequence: int) -> NDArray[np.floating]:
         """All valid entries of a sequence, flat, in float32 or float64; not to be written to."""
-        rows: NDArray[np.floating] = self._host[sequence]
-        if not self.everything_valid:
-            rows = rows[self.valid[sequence]]
-        return rows.reshape(-1)
+        return self._flat(self._host, sequence)
+
+    def magnitudes_of(self, sequence: int) -> NDArray[np.floating]:
+        """Their absolute values; not to be written to."""
+        if not self.wide:
+            return self._flat(self._host_magnitudes, sequence)
+        entries = self.entries(sequence)
+        return entries if entries.min() >= 0 else np.abs(entries)
 
     def words(self) -> NDArray[np.int64]:
-        """(valid rows, W) the bits of each valid row as 64-bit words, row after row."""
-        raw = self.raw.detach().contiguous()
+        """(B, L, W) the bits of each row as 64-bit words, masked or not."""
+        raw = self.raw.detach()
+        if raw.stride(2) != 1:
+            raw = raw.contiguous()
         width = raw.shape[2] * raw.element_size()
         unit, view = next(
             (size, dtype)
             for size, dtype in ((8, torch.int64), (4, torch.int32), (2, torch.int16))
             if width % size == 0 and raw.element_size() <= size
         )
-        if unit > raw.element_size() and raw.storage_offset() % (unit // raw.element_size()):
-            raw = raw.clone()
+        share = unit // raw.element_size()
+        if any(step % share for step in (raw.storage_offset(), *raw.stride()[:2])):
+            raw = raw.clone(memory_format=torch.contiguous_format)
         words: NDArray[np.int64] = raw.view(view).cpu().numpy().astype(np.int64, copy=False)
-        return words.reshape(-1, words.shape[2]) if self.everything_valid else words[self.valid]
+        return words
+
+    @cached_property
+    def _weighted_sums(self) -> Tensor:
+        """(B, 2, D): both in one pass, and always both, so that each is the same to the last bit.
+
+        What else is measured must not matter.
+        """
+        weights = np.zeros((len(self.valid), 2, self.valid.shape[1]))
+        np.divide(1.0, self.norms, out=weights[:, 0], where=self.directed)
+        weights[:, 1] = self.scale
+        return torch.bmm(torch.from_numpy(weights).to(self.rows.device), self.rows)
 
     @cached_property
     def _host(self) -> NDArray[np.floating]:
-        raw = self.raw.detach()
-        if raw.dtype not in (torch.float32, torch.float64):
-            raw = raw.to(torch.float32)
-        host: NDArray[np.floating] = raw.cpu().numpy()
+        host: NDArray[np.floating] = self.stored.detach().cpu().numpy()
         return host
+
+    @cached_property
+    def _host_magnitudes(self) -> NDArray[np.floating]:
+        host: NDArray[np.floating] = self.magnitudes.cpu().numpy()
+        return host
+
+    def _flat(self, host: NDArray[np.floating], sequence: int) -> NDArray[np.floating]:
+        rows: NDArray[np.floating] = host[sequence]
+        if not self.everything_valid:
+            rows = rows[self.valid[sequence]]
+        return rows.reshape(-1)
 
     def _zeroed(self, rows: Tensor) -> Tensor:
         if self.everything_valid:

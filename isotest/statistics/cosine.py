@@ -108,17 +108,17 @@ class Cosines:
     def update(self, batch: Batch) -> None:
         """Add the unit vectors of a batch."""
         directed = batch.directed
-        weights = np.zeros_like(batch.norms)
-        np.divide(1.0, batch.norms, out=weights, where=directed)
         counts = directed.sum(axis=1)
         keys = batch.units if self.grouped else batch.blocks
         if batch.wide:
-            self._sums.hold(batch.held, weights[:, 0], keys)
+            weights = np.zeros(len(directed))
+            np.divide(1.0, batch.norms[:, 0], out=weights, where=directed[:, 0])
+            self._sums.hold(batch.held, weights, keys)
             if not self.grouped:
-                self._squares.hold(batch.held, weights[:, 0], keys)
+                self._squares.hold(batch.held, weights, keys)
             squares = counts.astype(np.float64)  # one unit vector, or none
         else:
-            sums = batch.weighted_sums(weights)
+            sums = batch.direction_sums
             self._sums.add(sums, keys)
             if not self.grouped:
                 self._squares.add(sums, keys)

@@ -42,6 +42,8 @@ PAIRS = "duplicate_pairs_within"
 
 _PENDING = 1 << 13
 _SLICE = 1 << 14
+_ENTRIES = 1 << 17
+_SHORT = 1 << 4
 _POWER = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -70,7 +72,7 @@ class Duplicates:
     def update(self, batch: Batch) -> None:
         """Hash the valid representations of a batch."""
         blocks = np.repeat(batch.blocks, batch.counts)
-        rows = hashes(batch.words())
+        rows = _hashed(batch)
         if PAIRS in self._metrics:
             self._count_pairs(batch, rows)
         self._pending.append((rows, blocks))
@@ -149,6 +151,18 @@ class Duplicates:
         self._hashes, self._blocks, self._counts = values, blocks, counts
 
 
+def _hashed(batch: Batch) -> Hashes:
+    """(valid rows,) hash of each, row after row."""
+    words = batch.words()
+    count, length, width = words.shape
+    # Between sequences there may be a prefix that was left out: do not copy around it.
+    whole = words.flags.c_contiguous or length < _SHORT
+    parts = [words.reshape(-1, width)] if whole else words
+    found = np.concatenate([hashes(part) for part in parts]).reshape(count, length)
+    valid: Hashes = found[batch.valid]
+    return valid
+
+
 def hashes(words: NDArray[np.int64]) -> Hashes:
     """(R,) hash of each row of 64-bit words (R, W): equal rows have equal hashes.
 
@@ -159,7 +173,7 @@ def hashes(words: NDArray[np.int64]) -> Hashes:
     count, width = words.shape
     factors = _factors(min(width, _SLICE))
     total = np.zeros(count, np.uint64)
-    step = max(1, _SLICE // max(1, min(width, _SLICE)))
+    step = max(1, _ENTRIES // max(1, min(width, _SLICE)))
     memory = np.empty((min(step, count), len(factors)), np.uint64)
     for row in range(0, count, step):
         for column in range(0, width, _SLICE):
@@ -167,10 +181,9 @@ def hashes(words: NDArray[np.int64]) -> Hashes:
             mixed = memory[: part.shape[0], : part.shape[1]]
             np.right_shift(part, np.uint64(32), out=mixed)
             mixed ^= part
-            mixed *= factors[: part.shape[1]]
             # Every slice has the same factors; where it stands, counts by powers of this one.
             total[row : row + step] *= _POWER
-            total[row : row + step] += mixed.sum(axis=1, dtype=np.uint64)
+            total[row : row + step] += np.einsum("rw,w->r", mixed, factors[: part.shape[1]])
     return _finished(total)
 
 

@@ -110,22 +110,21 @@ class MassiveActivations:
 
     def update(self, batch: Batch) -> None:
         """Look at the magnitudes of a batch."""
-        found = []
-        for sequence, block in enumerate(batch.blocks.tolist()):
-            entries = batch.entries(sequence)
-            if not entries.size:
-                continue
-            low, high = float(entries.min()), float(entries.max())
-            peak = max(high, -low)
-            self._peaks[block] = max(self._peaks[block], peak)
-            if "massive_ratio" in self.metrics:
-                found.append((_guess(peak, entries), sequence, block, peak, low >= 0))
+        peaks = batch.peaks
+        some = np.flatnonzero(batch.counts)
+        np.maximum.at(self._peaks, batch.blocks[some], peaks[some])
+        if "massive_ratio" not in self.metrics:
+            return
         # What likely leads comes first, so that the others cost no more than a comparison.
-        for _, sequence, block, peak, positive in sorted(found, reverse=True):
+        likely = {
+            sequence: _guess(peaks[sequence], batch.entries(sequence)) for sequence in some.tolist()
+        }
+        for sequence in sorted(likely, key=lambda key: (-likely[key], key)):
             if self._zero_median:
                 return
-            entries = batch.entries(sequence)
-            self._compare(block, peak, entries if positive else np.abs(entries))
+            self._compare(
+                int(batch.blocks[sequence]), float(peaks[sequence]), batch.magnitudes_of(sequence)
+            )
 
     def _compare(self, block: int, peak: float, values: NDArray[np.floating]) -> None:
         # A block's own ratio has to be beaten, and so have those of both leaders.

@@ -88,7 +88,10 @@ class Norms:
         if batch.wide:
             self._sums.hold(batch.held, scale[:, 0], batch.blocks)
         else:
-            self._sums.add(batch.weighted_sums(scale), batch.blocks)
+            # A power of two each, hence exact.
+            shift = np.ldexp(1.0, np.minimum(batch.tops - (self._exponent or 0), 0))
+            factors = torch.from_numpy(shift).to(batch.sums.device)
+            self._sums.add(batch.sums * factors[:, None], batch.blocks)
 
     def merge(self, other: Self) -> None:
         """Add everything ``other`` has seen."""

@@ -24,6 +24,7 @@ from isotest.statistics.accumulator import (
 )
 from isotest.statistics.blocks import BLOCKS
 from isotest.statistics.layer import value_of
+from isotest.statistics.scratch import scratch
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -36,7 +37,16 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 
-def centred(rows: Tensor, valid: Tensor, out: Tensor) -> Tensor:
+FROBENIUS, COMPOSITE = "rank_residual", "rank_residual_composite"
+
+CANCELS = 1e-3
+"""Below this share of its terms, Σ‖x_i‖² − n‖x̄‖² has lost more digits than it may."""
+
+_CLOSE = 16
+"""So many rows or columns of a sequence that may be the largest are summed again one by one."""
+
+
+def centred(rows: Tensor, valid: Tensor) -> Tensor:
     """(B, L, D) X − 1x̄ᵀ of each sequence, zero where masked.
 
     The first valid row is subtracted before the mean is taken, so that a common offset, however
@@ -45,18 +55,13 @@ def centred(rows: Tensor, valid: Tensor, out: Tensor) -> Tensor:
     Args:
         rows: (B, L, D) float64, zero where masked.
         valid: (B, L) bool.
-        out: (B, L, D) float64, overwritten and returned.
     """
-    everything = bool(valid.all())
     sequences = torch.arange(len(rows), device=rows.device)
     first = rows[sequences, valid.to(torch.uint8).argmax(dim=1)]
-    residual = torch.sub(rows, first[:, None, :], out=out)
-    if not everything:
-        residual *= valid[:, :, None]
+    residual = (rows - first[:, None, :]) * valid[:, :, None]
     count = valid.sum(dim=1).clamp(min=1).to(rows.dtype)
     residual -= (residual.sum(dim=1) / count[:, None])[:, None, :]
-    if not everything:
-        residual *= valid[:, :, None]
+    residual *= valid[:, :, None]
     return residual
 
 
@@ -66,15 +71,75 @@ def frobenius(matrices: Tensor) -> Tensor:
     return norms
 
 
-def composite(matrices: Tensor, out: Tensor) -> Tensor:
-    """(B,) √(‖·‖₁ ‖·‖_∞) of each matrix (B, L, D); ``out``, as large, is overwritten."""
-    magnitudes = torch.abs(matrices, out=out)
+def composite(matrices: Tensor) -> Tensor:
+    """(B,) √(‖·‖₁ ‖·‖_∞) of each matrix (B, L, D)."""
+    magnitudes = matrices.abs()
     columns = magnitudes.sum(dim=1).amax(dim=1)
     rows = magnitudes.sum(dim=2).amax(dim=1)
     return columns.sqrt() * rows.sqrt()
 
 
-FROBENIUS, COMPOSITE = "rank_residual", "rank_residual_composite"
+def largest_sums(
+    magnitudes: Tensor,
+    plain: Tensor,
+    valid: NDArray[np.bool_],
+    means: Tensor | None = None,
+) -> Array:
+    """(B,) ‖·‖₁ ‖·‖_∞ of X, or of X − 1x̄ᵀ, from float64 sums; NaN where in doubt.
+
+    Sums in storage precision say which few rows and columns can have the largest one, by the bound
+    on their rounding; only these are added up in float64.
+
+    Args:
+        magnitudes: (B, L, D) |X|, or about |X − 1x̄ᵀ|, in storage precision, zero where masked.
+        plain: (B, L, D) X in storage precision, zero where masked.
+        valid: (B, L) bool.
+        means: (B, D) float64 x̄, or none.
+    """
+    offsets = None if means is None else means.abs().cpu().numpy()
+    count, length, width = plain.shape
+    kind = torch.finfo(plain.dtype)
+    product = np.ones(count)
+    for dim, terms in ((2, width), (1, length)):
+        about = magnitudes.sum(dim=dim).cpu().numpy().astype(np.float64)
+        finite = np.isfinite(about).all(axis=1)
+        about[~finite] = 0.0
+        # Of each entry: x̄ rounded and what is subtracted from it; then a sum in any order.
+        slack = (kind.eps * (terms + 4)) * about
+        slack += terms * kind.smallest_normal
+        if offsets is not None:
+            shift = offsets.sum(axis=1, keepdims=True) if dim == 2 else offsets * length
+            slack += 2 * kind.eps * shift
+        close = about + slack >= (about - slack).max(axis=1, keepdims=True)
+        if dim == 2:
+            close &= valid
+        close &= (finite & (close.sum(axis=1) <= _CLOSE))[:, None]
+        product *= _largest(plain, valid, means, close, dim)
+    return product
+
+
+def _largest(
+    plain: Tensor,
+    valid: NDArray[np.bool_],
+    means: Tensor | None,
+    close: NDArray[np.bool_],
+    dim: int,
+) -> Array:
+    """(B,) the largest of the sums along ``dim`` that are ``close``; NaN where none is."""
+    sequences, places = np.nonzero(close)
+    sequence, place = (torch.from_numpy(index).to(plain.device) for index in (sequences, places))
+    if dim == 2:
+        chosen = plain[sequence, place].to(torch.float64)
+        if means is not None:
+            chosen -= means[sequence]
+    else:
+        chosen = plain[sequence, :, place].to(torch.float64)
+        if means is not None:
+            chosen -= means[sequence, place][:, None]
+            chosen *= torch.from_numpy(valid[sequences]).to(plain.device)
+    largest = np.full(len(close), -np.inf)
+    np.maximum.at(largest, sequences, chosen.abs_().sum(dim=1).cpu().numpy())
+    return np.where(close.any(axis=1), largest, np.nan)
 
 
 class RankResidual:
@@ -90,8 +155,6 @@ class RankResidual:
         self._counts = np.zeros(BLOCKS)
         self._sums = {name: np.zeros(BLOCKS) for name in sorted(self.metrics)}
         self._zeros = 0
-        # Kept from batch to batch: fresh memory of this size costs more than the arithmetic.
-        self._scratch: Tensor | None = None
 
     def update(self, batch: Batch) -> None:
         """Add the residual of each sequence."""
@@ -100,24 +163,22 @@ class RankResidual:
         self._zeros += int((long & ~usable).sum())
         if not usable.any():
             return
-        rows = _common_scale(batch)
-        if self._scratch is None or self._scratch.shape != rows.shape:
-            with torch.inference_mode(False):  # so that it can be written in any mode
-                self._scratch = torch.empty_like(rows)
-        residual = centred(rows, batch.valid_tensor, out=self._scratch)
         blocks = batch.blocks[usable]
         self._counts += per_block(blocks, np.ones(len(blocks)))
-        if FROBENIUS in self._sums:
-            self._add(FROBENIUS, frobenius(residual) / frobenius(rows), blocks, usable)
-        if COMPOSITE in self._sums:
-            # The residual is of no use any more, so its memory serves for the magnitudes.
-            of_residual = composite(residual, out=residual)
-            self._add(COMPOSITE, of_residual / composite(rows, out=residual), blocks, usable)
-
-    def _add(
-        self, name: str, relative: Tensor, blocks: NDArray[np.int64], usable: NDArray[np.bool_]
-    ) -> None:
-        self._sums[name] += per_block(blocks, relative.cpu().numpy()[usable])
+        squares = ((batch.norms * batch.scale) ** 2).sum(axis=1)
+        of_mean = batch.sums.square().sum(dim=1).cpu().numpy() / np.maximum(batch.counts, 1)
+        left = divide(squares - of_mean, squares)
+        cancels = usable & (left < CANCELS)
+        for name, sums in self._sums.items():
+            if name == FROBENIUS:
+                values = np.sqrt(np.maximum(left, 0.0))
+                doubtful = cancels
+            else:
+                values = _composite_ratio(batch)
+                doubtful = usable & (cancels | np.isnan(values))
+            if doubtful.any():
+                values[doubtful] = _directly(batch, doubtful, of=name)
+            sums += per_block(blocks, values[usable])
 
     def merge(self, other: Self) -> None:
         """Add everything ``other`` has seen."""
@@ -140,14 +201,29 @@ class RankResidual:
         }
 
 
-def _common_scale(batch: Batch) -> Tensor:
-    """The rows of each sequence in one power of two, instead of each row in its own."""
-    if batch.raw.dtype != torch.float64:
-        return batch.rows
-    exponents = np.where(batch.directed, batch.exponents, -4096)  # below every float64
-    relative = exponents - exponents.max(axis=1, keepdims=True)
-    scale = np.where(batch.directed, np.ldexp(1.0, relative), 0.0)
-    return batch.rows * torch.from_numpy(scale).to(batch.rows.device)[:, :, None]
+def _composite_ratio(batch: Batch) -> Array:
+    """(B,) the composite norm of X − 1x̄ᵀ over that of X; NaN where in doubt."""
+    plain, valid = batch.plain, batch.valid
+    count = torch.from_numpy(np.maximum(batch.counts, 1)).to(plain.device)
+    means = batch.sums / count[:, None]
+    memory = scratch("residual", plain.shape, plain.dtype, plain.device)
+    residual = torch.sub(plain, means.to(plain.dtype)[:, None, :], out=memory).abs_()
+    if not batch.everything_valid:
+        residual *= batch.valid_tensor[:, :, None]
+    of_residual = largest_sums(residual, plain, valid, means)
+    same = plain is batch.stored
+    magnitudes = batch.magnitudes if same else torch.abs(plain, out=memory)
+    return np.sqrt(divide(of_residual, largest_sums(magnitudes, plain, valid)))
+
+
+def _directly(batch: Batch, chosen: NDArray[np.bool_], *, of: str) -> Array:
+    """The ratio of some sequences in float64 throughout, which keeps what little there may be."""
+    index = torch.from_numpy(np.flatnonzero(chosen)).to(batch.plain.device)
+    rows = batch.plain[index].to(torch.float64)
+    residual = centred(rows, batch.valid_tensor[index])
+    norm = frobenius if of == FROBENIUS else composite
+    ratio: Array = (norm(residual) / norm(rows)).cpu().numpy()
+    return ratio
 
 
 def rank_residual(x: Tensor, units: Tensor | None = None, mask: Tensor | None = None) -> float:
