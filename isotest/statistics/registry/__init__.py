@@ -11,11 +11,12 @@ from isotest.statistics.metric import Metric
 from isotest.statistics.registry.attention import ATTENTION
 from isotest.statistics.registry.installed import Registry
 from isotest.statistics.registry.kept import OF_KEPT
+from isotest.statistics.registry.spectra import SPECTRA
 from isotest.statistics.registry.sums import SUMS
 
 __all__ = ["METRICS", "Metric", "default_metrics"]
 
-METRICS = Registry((*SUMS, *OF_KEPT, *ATTENTION))
+METRICS = Registry((*SUMS, *OF_KEPT, *SPECTRA, *ATTENTION))
 """Every metric by its name, in the order of reports."""
 
 
