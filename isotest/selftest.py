@@ -18,7 +18,7 @@ from isotest.baselines import BaselineStore
 from isotest.comparability import comparable
 from isotest.entry import Settings, open_entry
 from isotest.errors import IsotestError, MissingError
-from isotest.faults import FAULTS, Fault
+from isotest.faults import FAULTS, Fault, fraction
 from isotest.gate.checks import FiniteCheck
 from isotest.gate.evaluate import evaluate
 from isotest.gate.message import MessageContext
@@ -289,7 +289,7 @@ def _told(trial: Trial) -> str:
         return "noticed"
     number = len(trial.probes)
     plural = "s" if number > 1 else ""
-    return f"noticed from {trial.weakest.strength:.2g} on ({number} measurement{plural})"
+    return f"noticed from {fraction(trial.weakest.strength)} on ({number} measurement{plural})"
 
 
 def _measured(opened: OpenEntry, baseline: Profile | None) -> Objections:

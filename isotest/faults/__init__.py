@@ -18,10 +18,10 @@ from isotest.faults.blocks import (
     rogue_dimension,
     sequence_mean,
 )
-from isotest.faults.fault import Fault
+from isotest.faults.fault import Fault, fraction
 from isotest.faults.permuted import permuted_data
 
-__all__ = ["FAULTS", "Fault"]
+__all__ = ["FAULTS", "Fault", "fraction"]
 
 FAULTS: tuple[Fault, ...] = (
     Fault(

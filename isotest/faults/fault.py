@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -46,11 +47,19 @@ class Fault:
     graded: bool = True
     inapplicable: Inapplicable = always
 
-    def at(self, strength: str) -> str:
-        """What is done at a strength, in words.
+    def at(self, strength: float | None = None) -> str:
+        """What is done at a strength, or at "s", in words.
 
-        >>> from isotest.faults import FAULTS
-        >>> FAULTS[4].at("1/8")[:59]
-        '1/8 of the positions of every sequence made copies of one o'
+        >>> Fault("mean", "moved {s} of the way to the mean", lambda *_: None).at(0.125)
+        'moved 1/8 of the way to the mean'
         """
-        return self.meaning.format(s=strength)
+        return self.meaning.format(s="s" if strength is None else fraction(strength))
+
+
+def fraction(strength: float) -> str:
+    """A strength, which is a power of two, as a person reads it.
+
+    >>> fraction(1.0), fraction(0.0078125)
+    ('1', '1/128')
+    """
+    return str(Fraction(strength))

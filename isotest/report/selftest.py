@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import textwrap
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from isotest.faults import FAULTS
-from isotest.report.show import aligned, side_by_side
+from isotest.faults import FAULTS, fraction
+from isotest.report.show import aligned, side_by_side, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,7 +20,7 @@ def selftest_document(found: SuiteTest) -> dict[str, object]:
         "suite": found.suite,
         "passed": found.passed,
         "strengths": list(found.strengths),
-        "faults": {fault.name: fault.at("s") for fault in FAULTS},
+        "faults": {fault.name: fault.at() for fault in FAULTS},
         "entries": {entry.model: _entry_document(entry) for entry in found.entries},
         "skipped": dict(found.skipped),
     }
@@ -56,22 +55,16 @@ def selftest_lines(found: SuiteTest, *, width: int) -> list[str]:
         found: the self-test.
         width: of the terminal, in cells; columns that do not fit stand in a table below.
     """
-    lines = [*_wrapped(_title(found), width), ""]
+    lines = [*wrapped(_title(found), width), ""]
     for table in side_by_side([_names(found.entries)], list(_columns(found)), width):
         lines += [*aligned(table), ""]
     lines += _legend(found, width)
     lines += [""] if found.entries else []
     for entry in found.entries:
-        lines += [line for text in _readings(entry) for line in _wrapped(text, width)]
+        lines += [line for text in _readings(entry) for line in wrapped(text, width)]
     for name, reason in found.skipped.items():
-        lines += _wrapped(f"{name}: skipped: {reason}", width)
-    return [*lines, *_wrapped(_conclusion(found), width)]
-
-
-def _wrapped(text: str, width: int) -> list[str]:
-    return textwrap.wrap(
-        text, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
-    )
+        lines += wrapped(f"{name}: skipped: {reason}", width)
+    return [*lines, *wrapped(_conclusion(found), width)]
 
 
 def _title(found: SuiteTest) -> str:
@@ -89,6 +82,7 @@ def _names(entries: Sequence[EntryTest]) -> list[str]:
 
 def _columns(found: SuiteTest) -> Iterator[list[str]]:
     searched = len(found.strengths) > 1
+    yield ["no", "fault", *("red" if entry.unchanged else "green" for entry in found.entries)]
     for number, fault in enumerate(FAULTS):
         first, _, second = fault.name.rpartition(" ")
         cells = (
@@ -96,7 +90,6 @@ def _columns(found: SuiteTest) -> Iterator[list[str]]:
             for entry in found.entries
         )
         yield [first, second, *cells]
-    yield ["", "unchanged", *("red" if entry.unchanged else "green" for entry in found.entries)]
 
 
 def _cell(trial: Trial, searched: bool) -> str:
@@ -112,7 +105,7 @@ def _cell(trial: Trial, searched: bool) -> str:
 def _legend(found: SuiteTest, width: int) -> list[str]:
     """What the marks of this matrix mean, and only those."""
     trials = [trial for entry in found.entries for trial in entry.trials]
-    strength = "s" if len(found.strengths) > 1 else "1"
+    strength = None if len(found.strengths) > 1 else 1.0
     rows = {
         trial.fault.name: trial.fault.at(strength) for trial in trials if trial.inapplicable is None
     }
@@ -129,7 +122,7 @@ def _legend(found: SuiteTest, width: int) -> list[str]:
     if any(trial.missed for trial in trials):
         rows["missed"] = "green with the full fault in the model"
     label = max(map(len, rows), default=0)
-    head = ["A strength of s means:" if strength == "s" else "A full fault means:"] if rows else []
+    head = ["A strength of s means:" if strength is None else "A full fault means:"] if rows else []
     return head + [
         line
         for name, text in rows.items()
@@ -146,7 +139,7 @@ def _readings(entry: EntryTest) -> Iterator[str]:
     for trial in entry.missed:
         yield (
             f"{entry.model}: '{trial.fault.name}' went unnoticed: no check of the suite objects to "
-            f"{trial.fault.at('1')}"
+            f"{trial.fault.at(1.0)}"
         )
     yield from _weakest(entry)
 
@@ -184,7 +177,7 @@ def _weakest(entry: EntryTest) -> Iterator[str]:
         return
     yield (
         f"{entry.model}: weakest on '{trial.fault.name}': would miss "
-        f"{trial.fault.at(fraction(unnoticed.strength))}; from {fraction(weakest.strength)} on, "
+        f"{trial.fault.at(unnoticed.strength)}; from {fraction(weakest.strength)} on, "
         f"red: {_objections(weakest.objections)}"
     )
 
@@ -208,12 +201,3 @@ def _conclusion(found: SuiteTest) -> str:
     wrong = [f"{missed} went unnoticed"] * bool(missed)
     wrong += [f"{red} {'entry is' if red == 1 else 'entries are'} red without a fault"] * bool(red)
     return text + ", ".join(wrong)
-
-
-def fraction(strength: float) -> str:
-    """A strength, which is a power of two, as a person reads it.
-
-    >>> fraction(1.0), fraction(0.0078125)
-    ('1', '1/128')
-    """
-    return str(Fraction(strength))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import textwrap
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from isotest.errors import IsotestError
+from isotest.gate.layers import describe_layers
 from isotest.gate.numerals import decimals_for, number
 from isotest.source import did_you_mean
 
@@ -33,21 +36,63 @@ def metrics_of(profile: Profile, wanted: Sequence[str] = ()) -> list[str]:
 def show_lines(profile: Profile, metrics: Sequence[str], *, width: int) -> list[str]:
     """A profile's conditions and its curves, ``value ± standard error``, a layer a line.
 
+    Beside or above them stands what isotropic data would give, and what they were measured from, so
+    that what few samples do is not taken for anisotropy.
+
     Args:
         profile: what was measured.
         metrics: which curves; as many stand side by side as fit.
         width: of the terminal, in cells.
     """
-    lines = [*_conditions(profile), ""]
+    lines = [*_conditions(profile), "", *_bases(profile, metrics, width)]
+    curves = [_curve(profile, metric) for metric in metrics]
+    compared = any(any(curve.isotropic) for curve in curves)
+    if compared:
+        lines += [*wrapped(_ISOTROPIC, width), ""]
     fixed = [
         ["layer", *(layer.name for layer in profile.layers)],
         ["width", *(str(layer.width) for layer in profile.layers)],
         ["representations", *(str(layer.representations) for layer in profile.layers)],
     ]
-    columns = [[metric, *_column(profile, metric)] for metric in metrics]
+    if compared:
+        fixed = [[title, "", *cells] for title, *cells in fixed]
+    columns = [curve.column(compared) for curve in curves]
     for table in side_by_side(fixed, columns, width):
         lines += [*aligned(table), ""]
     return [*lines[:-1], *_undefined(profile, metrics), *_zero_length(profile)]
+
+
+_ISOTROPIC = (
+    "isotropic: what representations without any direction, drawn from N(0, I), give in the same "
+    "number and width; a value as near to that as its error bar says nothing of the model"
+)
+
+
+@dataclass(frozen=True)
+class _Curve:
+    """A metric over the layers, as text; empty cells of ``isotropic`` where it says nothing."""
+
+    metric: str
+    values: Sequence[str]
+    isotropic: Sequence[str]
+
+    def column(self, compared: bool) -> list[str]:
+        """Title, a line below it where any metric is ``compared`` with isotropic data, cells.
+
+        What isotropic data give stands below the title, or, where layers differ in it, in each row.
+        """
+        if not compared:
+            return [self.metric, *self.values]
+        alike = {cell for cell in self.isotropic if cell}
+        if len(alike) <= 1:
+            below = f"isotropic {alike.pop()}" if alike else ""
+            return [self.metric, below, *self.values]
+        pair = ([self.metric, "", *self.values], ["", "isotropic", *self.isotropic])
+        widths = [max(map(len, cells)) for cells in pair]
+        return [
+            _GAP.join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+            for row in zip(*pair, strict=True)
+        ]
 
 
 def side_by_side(
@@ -82,8 +127,23 @@ def _width(columns: Sequence[Sequence[str]]) -> int:
     return sum(max(map(len, column)) + len(_GAP) for column in columns) - len(_GAP)
 
 
-def _column(profile: Profile, metric: str) -> list[str]:
-    return [_cell(layer.estimates.get(metric)) for layer in profile.layers]
+def wrapped(text: str, width: int) -> list[str]:
+    """A text in lines, all but the first indented."""
+    return textwrap.wrap(
+        text, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
+
+
+def _curve(profile: Profile, metric: str) -> _Curve:
+    estimates = [layer.estimates.get(metric) for layer in profile.layers]
+    return _Curve(
+        metric,
+        [_cell(estimate) for estimate in estimates],
+        [
+            "" if estimate is None or estimate.isotropic is None else number(estimate.isotropic)
+            for estimate in estimates
+        ],
+    )
 
 
 def _cell(estimate: Estimate | None) -> str:
@@ -94,6 +154,31 @@ def _cell(estimate: Estimate | None) -> str:
     decimals = decimals_for(estimate.se, estimate.value)
     text = number(estimate.value, decimals)
     return text if estimate.se is None else f"{text} ± {number(estimate.se, decimals)}"
+
+
+def _bases(profile: Profile, metrics: Sequence[str], width: int) -> list[str]:
+    """What values were measured from where that is a choice; metrics of one choice together."""
+    alike: dict[str, list[str]] = {}
+    for metric in metrics:
+        layers: dict[str, list[str]] = {}
+        for layer in profile.layers:
+            estimate = layer.estimates.get(metric)
+            if estimate is not None and estimate.basis is not None:
+                layers.setdefault(estimate.basis, []).append(layer.name)
+        if len(layers) == 1:
+            (basis,) = layers
+        else:
+            basis = "; ".join(
+                f"{basis} at layer {describe_layers(names)}" for basis, names in layers.items()
+            )
+        if basis:
+            alike.setdefault(basis, []).append(metric)
+    lines = [
+        line
+        for basis, names in alike.items()
+        for line in wrapped(f"{', '.join(names)}: measured from {basis}", width)
+    ]
+    return [*lines, ""] if lines else []
 
 
 def _undefined(profile: Profile, metrics: Sequence[str]) -> list[str]:

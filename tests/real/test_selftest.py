@@ -100,7 +100,7 @@ def test_the_digits_suite_objects_to_every_fault() -> None:
     )
     assert run.returncode == 0, run.stdout + run.stderr
     (row,) = [line.split() for line in run.stdout.splitlines() if line.startswith("digits ")]
-    assert row == ["digits", *["red"] * len(FAULTS), "green"]
+    assert row == ["digits", "green", *["red"] * len(FAULTS)]
     assert "every full fault is red" in run.stdout
     # What goes on is said beside it, a line a fault.
     assert run.stderr.count("isotest: digits: ") == 2 + len(FAULTS)

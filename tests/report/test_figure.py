@@ -273,7 +273,7 @@ def test_as_json(report: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ),
         (
             "damaged.json",
-            '{"format": "isotest-profile", "format_version": 1}',
+            '{"format": "isotest-profile", "format_version": 2}',
             "damaged.json: at ",
         ),
     ],

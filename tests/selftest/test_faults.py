@@ -148,7 +148,7 @@ def test_a_rogue_dimension_has_the_length_that_was_added(
 def test_every_strength_says_what_it_does() -> None:
     for fault in FAULTS:
         assert ("{s}" in fault.meaning) is fault.graded
-        assert "1/8" in fault.at("1/8") or not fault.graded
+        assert "1/8" in fault.at(0.125) or not fault.graded
     assert STRENGTHS[0] == 1.0
 
 

@@ -1,0 +1,113 @@
+"""A profile as text: nobody takes what few samples do for anisotropy."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from isotest.report.show import metrics_of, show_lines
+from tests.report.examples import estimate, profile
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from isotest.profile import Profile
+
+CURVE = [0.4, 0.5, 0.6]
+
+
+def with_metric(
+    name: str,
+    isotropic: Sequence[float | None] = (None,) * 3,
+    basis: Sequence[str | None] = (None,) * 3,
+    onto: Profile | None = None,
+) -> Profile:
+    """A profile of three layers with one more metric."""
+    base = onto or profile(CURVE)
+    layers = tuple(
+        replace(
+            layer,
+            estimates={
+                **layer.estimates,
+                name: replace(estimate(0.5), isotropic=value, basis=text),
+            },
+        )
+        for layer, value, text in zip(base.layers, isotropic, basis, strict=True)
+    )
+    return replace(base, layers=layers)
+
+
+def shown(found: Profile, width: int = 200) -> list[str]:
+    return show_lines(found, metrics_of(found), width=width)
+
+
+def table(lines: Sequence[str]) -> list[str]:
+    start = next(i for i, line in enumerate(lines) if line.startswith("layer"))
+    return list(lines[start:])
+
+
+def test_without_anything_to_compare_with_nothing_is_added() -> None:
+    lines = shown(profile(CURVE))
+    assert not any("isotropic" in line or "measured from" in line for line in lines)
+    assert table(lines)[1].startswith("0 ")
+
+
+def test_what_all_layers_share_stands_below_the_title() -> None:
+    title, below, first, *_ = table(shown(with_metric("isoscore", [0.65] * 3)))
+    assert title.split() == ["layer", "width", "representations", "anisotropy", "isoscore"]
+    assert below.split() == ["isotropic", "0.65"]
+    assert below.endswith("isotropic 0.65")
+    assert first.split()[0] == "0"
+
+
+def test_what_layers_differ_in_stands_in_each_row() -> None:
+    lines = shown(with_metric("isoscore", [0.65, 0.49, 0.49]))
+    title, below, *rows = table(lines)
+    assert title.split()[-1] == "isoscore"
+    assert below.split() == ["isotropic"]
+    assert [row.split()[-1] for row in rows[:3]] == ["0.65", "0.49", "0.49"]
+    assert [row.split()[-4:-1] for row in rows[:3]] == [["0.5000", "±", "0.0065"]] * 3
+    assert len(below) == len(rows[0])
+    assert any("N(0, I)" in line for line in lines)
+
+
+def test_an_undefined_value_is_compared_with_nothing() -> None:
+    found = with_metric("isoscore", [None, 0.49, 0.65])
+    _, _, first, second, *_ = table(shown(found))
+    assert first.split()[-1] == "0.0065"
+    assert second.split()[-1] == "0.49"
+    # What is there at one layer only is still the same at all layers that have it.
+    assert "isotropic 0.49" in table(shown(with_metric("isoscore", [None, 0.49, None])))[1]
+
+
+def test_what_the_eye_cannot_tell_apart_is_the_same() -> None:
+    """What isotropic data give is itself simulated at times; four digits are what is shown."""
+    assert table(shown(with_metric("isoscore", [0.650001, 0.650002, 0.65])))[1].endswith("c 0.65")
+
+
+def test_values_and_what_they_are_compared_with_stay_together() -> None:
+    found = profile(CURVE)
+    for number in range(6):
+        found = with_metric(f"metric_{number}", [0.65, 0.49, 0.49], onto=found)
+    lines = shown(found, width=100)
+    assert max(map(len, table(lines))) <= 100
+    titles = [line for line in lines if line.startswith("layer")]
+    assert len(titles) > 1
+    for title, below in pairwise(lines):
+        if title.startswith("layer"):
+            assert below.split() == ["isotropic"] * title.count("metric_")
+
+
+def test_metrics_of_one_basis_are_named_together() -> None:
+    basis = ["1104 of 8832 representations"] * 3
+    found = with_metric("isoscore", basis=basis, onto=with_metric("twonn", basis=basis))
+    lines = shown(found)
+    assert "twonn, isoscore: measured from 1104 of 8832 representations" in lines
+
+
+def test_a_basis_that_differs_names_its_layers() -> None:
+    found = with_metric("twonn", basis=["all 80 representations"] * 2 + ["64 of 80"])
+    assert (
+        "twonn: measured from all 80 representations at layer 0-1; 64 of 80 at layer final"
+    ) in shown(found)
