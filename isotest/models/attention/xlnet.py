@@ -36,7 +36,11 @@ def _seen(module: Any, given: Mapping[str, Any]) -> AttentionCall | NotObservabl
     past = h if mems is None or mems.dim() < 2 else torch.cat([mems, h])
     content = torch.einsum("lbw,whd->lbhd", h, module.q)
     key = torch.einsum("lbw,whd->bhld", past, module.k)
-    position = torch.einsum("lbw,whd->lbhd", given["r"].type(module.r.dtype), module.r)
+    places = given["r"].type(module.r.dtype)
+    if places.stride(1) == 0:
+        # Expanded: the same for the whole batch.
+        places = places[:, :1]
+    position = torch.einsum("lbw,whd->lbhd", places, module.r)
     bias = module.rel_shift_bnij(
         torch.einsum("ibhd,jbhd->bhij", content + module.r_r_bias, position), klen=len(past)
     )
