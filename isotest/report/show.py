@@ -45,7 +45,8 @@ def show_lines(profile: Profile, metrics: Sequence[str], *, width: int) -> list[
         width: of the terminal, in cells.
     """
     lines = [*_conditions(profile), "", *_bases(profile, metrics, width)]
-    curves = [_curve(profile, metric) for metric in metrics]
+    # What is undefined everywhere needs no column, only its reason.
+    curves = [_curve(profile, metric) for metric in metrics if not _nowhere(profile, metric)]
     compared = any(any(curve.isotropic) for curve in curves)
     if compared:
         lines += [*wrapped(_ISOTROPIC, width), ""]
@@ -58,8 +59,11 @@ def show_lines(profile: Profile, metrics: Sequence[str], *, width: int) -> list[
         fixed = [[title, "", *cells] for title, *cells in fixed]
     columns = [curve.column(compared) for curve in curves]
     for table in side_by_side(fixed, columns, width):
+        if compared and not any(column[1].strip() for column in table):
+            table = [[title, *cells] for title, _, *cells in table]
         lines += [*aligned(table), ""]
-    return [*lines[:-1], *_undefined(profile, metrics), *_zero_length(profile)]
+    lines += _undefined(profile, metrics, width) + _zero_length(profile)
+    return lines if lines[-1] else lines[:-1]
 
 
 _ISOTROPIC = (
@@ -156,6 +160,12 @@ def _cell(estimate: Estimate | None) -> str:
     return text if estimate.se is None else f"{text} ± {number(estimate.se, decimals)}"
 
 
+def _nowhere(profile: Profile, metric: str) -> bool:
+    """Whether a metric has no value at any layer, and reasons for that."""
+    estimates = [layer.estimates.get(metric) for layer in profile.layers]
+    return all(estimate is not None and estimate.undefined for estimate in estimates)
+
+
 def _bases(profile: Profile, metrics: Sequence[str], width: int) -> list[str]:
     """What values were measured from where that is a choice; metrics of one choice together."""
     alike: dict[str, list[str]] = {}
@@ -165,33 +175,41 @@ def _bases(profile: Profile, metrics: Sequence[str], width: int) -> list[str]:
             estimate = layer.estimates.get(metric)
             if estimate is not None and estimate.basis is not None:
                 layers.setdefault(estimate.basis, []).append(layer.name)
-        if len(layers) == 1:
-            (basis,) = layers
-        else:
-            basis = "; ".join(
-                f"{basis} at layer {describe_layers(names)}" for basis, names in layers.items()
-            )
+        basis = ", ".join(
+            f"from {text}" if len(layers) == 1 else f"at layer {describe_layers(names)} from {text}"
+            for text, names in layers.items()
+        )
         if basis:
             alike.setdefault(basis, []).append(metric)
     lines = [
         line
         for basis, names in alike.items()
-        for line in wrapped(f"{', '.join(names)}: measured from {basis}", width)
+        for line in wrapped(f"{', '.join(names)}: {basis}", width)
     ]
     return [*lines, ""] if lines else []
 
 
-def _undefined(profile: Profile, metrics: Sequence[str]) -> list[str]:
-    """Why there is no value, once for each reason."""
+def _undefined(profile: Profile, metrics: Sequence[str], width: int) -> list[str]:
+    """Why there is no value; metrics that lack one at the same layers for one reason together."""
     where: dict[tuple[str, str], list[str]] = {}
     for layer in profile.layers:
         for metric in metrics:
             estimate = layer.estimates.get(metric)
             if estimate is not None and estimate.undefined is not None:
                 where.setdefault((metric, estimate.undefined), []).append(layer.name)
+    alike: dict[tuple[str, str], list[str]] = {}
+    for (metric, reason), layers in where.items():
+        every = len(layers) == len(profile.layers)
+        place = "every layer" if every else f"layer {describe_layers(layers)}"
+        alike.setdefault((place, reason), []).append(metric)
     return [
-        f"{metric} is undefined at layer {', '.join(layers)}: {reason}"
-        for (metric, reason), layers in where.items()
+        line
+        for (place, reason), names in alike.items()
+        for line in wrapped(
+            f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} undefined at {place}: "
+            f"{reason}",
+            width,
+        )
     ]
 
 

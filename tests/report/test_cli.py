@@ -51,7 +51,8 @@ def test_show_is_as_wide_as_the_terminal(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "50")
     assert main(["show", files[0]]) == 0
-    tables = capsys.readouterr().out.split("\n\n")[1:]
+    parts = capsys.readouterr().out.split("\n\n")
+    tables = [part for part in parts if part.startswith("layer")]
     assert len(tables) == 2
     assert max(len(line) for line in tables[0].splitlines()) <= 50
 

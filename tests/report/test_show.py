@@ -49,7 +49,7 @@ def table(lines: Sequence[str]) -> list[str]:
 
 def test_without_anything_to_compare_with_nothing_is_added() -> None:
     lines = shown(profile(CURVE))
-    assert not any("isotropic" in line or "measured from" in line for line in lines)
+    assert not any("isotropic" in line or ": from " in line for line in lines)
     assert table(lines)[1].startswith("0 ")
 
 
@@ -99,15 +99,52 @@ def test_values_and_what_they_are_compared_with_stay_together() -> None:
             assert below.split() == ["isotropic"] * title.count("metric_")
 
 
+def test_a_table_in_which_nothing_is_compared_has_no_line_for_it() -> None:
+    found = with_metric("isoscore", [0.65] * 3)
+    titles = table(shown(found, width=50))
+    assert [line for line in titles if line.startswith("layer")] == [titles[0], titles[5]]
+    assert titles[1].startswith("0 ")  # anisotropy stands alone in the first table
+    assert titles[6].split() == ["isotropic", "0.65"]
+
+
+def undefined(found: Profile, metric: str, layers: Sequence[int]) -> Profile:
+    return replace(
+        found,
+        layers=tuple(
+            replace(layer, estimates={**layer.estimates, metric: estimate(None)})
+            if number in layers
+            else layer
+            for number, layer in enumerate(found.layers)
+        ),
+    )
+
+
+def test_what_is_undefined_everywhere_has_a_reason_and_no_column() -> None:
+    found = profile(CURVE, norms=[1.0, 2.0, 3.0])
+    for name in ("one", "other"):
+        found = undefined(with_metric(name, onto=found), name, range(3))
+    lines = shown(undefined(found, "anisotropy", [0, 1]))
+    assert table(lines)[0].split()[3:] == ["anisotropy", "mean_norm"]
+    assert lines[-2:] == [
+        "anisotropy is undefined at layer 0-1: no direction",
+        "one, other are undefined at every layer: no direction",
+    ]
+
+
+def test_nothing_but_what_is_undefined() -> None:
+    found = undefined(profile(CURVE), "anisotropy", range(3))
+    assert shown(found)[-2:] == ["", "anisotropy is undefined at every layer: no direction"]
+
+
 def test_metrics_of_one_basis_are_named_together() -> None:
     basis = ["1104 of 8832 representations"] * 3
     found = with_metric("isoscore", basis=basis, onto=with_metric("twonn", basis=basis))
     lines = shown(found)
-    assert "twonn, isoscore: measured from 1104 of 8832 representations" in lines
+    assert "twonn, isoscore: from 1104 of 8832 representations" in lines
 
 
 def test_a_basis_that_differs_names_its_layers() -> None:
     found = with_metric("twonn", basis=["all 80 representations"] * 2 + ["64 of 80"])
     assert (
-        "twonn: measured from all 80 representations at layer 0-1; 64 of 80 at layer final"
+        "twonn: at layer 0-1 from all 80 representations, at layer final from 64 of 80"
     ) in shown(found)
