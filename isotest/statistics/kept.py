@@ -39,6 +39,8 @@ CAPACITY = 2048
 ENTRIES = 1 << 22
 """Entries that they have at most; of very wide ones, one for each block is always kept."""
 
+_NONE = np.empty(0, np.int64)
+
 
 class Kept:
     """The representations of one layer that are kept, and the metrics wanted of them."""
@@ -69,6 +71,13 @@ class Kept:
         kept &= ((batch.units // BLOCKS) % self._rounds == 0)[:, None]
         if not kept.any():
             return
+        units = np.broadcast_to(batch.units[:, None], kept.shape)
+        if self._count + int(kept.sum()) > self._capacity(width):
+            # Thinned before it is copied, not after.
+            self._thin(width, units[kept], position[kept])
+            kept &= self._chosen(units, position)
+            if self._too_many or not kept.any():
+                return
         if kept.shape[1] == 1 and kept.all() and batch.raw.dtype != torch.float64:
             rows = batch.held  # one copy for all that hold wide rows
         elif batch.everything_valid and self._rounds == 1:
@@ -76,8 +85,9 @@ class Kept:
             rows = batch.raw[:, :: self._stride].clone().flatten(0, 1)
         else:
             rows = batch.raw[torch.from_numpy(kept).to(batch.raw.device)]
-        units = np.broadcast_to(batch.units[:, None], kept.shape)
-        self._add(rows, units[kept], position[kept])
+        self._rows.append(rows)
+        self._units.append(units[kept])
+        self._positions.append(position[kept])
 
     def merge(self, other: Self) -> None:
         """Keep what is to be kept of what ``other`` has."""
@@ -92,7 +102,8 @@ class Kept:
             self._rows.append(rows)
             self._units.append(units)
             self._positions.append(positions)
-        self._thin()
+        if self._rows:
+            self._thin(self._rows[0].shape[1])
 
     def evaluate(self, blocks: Index) -> Mapping[str, Evaluated]:
         """The wanted metrics over everything and without each block."""
@@ -117,43 +128,40 @@ class Kept:
     def _is_summed(self, name: str) -> bool:
         return METRICS[name].covariance and self._covariances is not None
 
-    def _add(self, rows: Tensor, units: Index, positions: Index) -> None:
-        self._rows.append(rows)
-        self._units.append(units)
-        self._positions.append(positions)
-        if sum(map(len, self._units)) > self._capacity(rows.shape[1]):
-            self._thin()
+    @property
+    def _count(self) -> int:
+        return sum(map(len, self._units))
 
     @staticmethod
     def _capacity(width: int) -> int:
         return max(BLOCKS, min(CAPACITY, ENTRIES // width))
 
-    def _thin(self) -> None:
-        """Double the stride, then the rounds, until what is left fits."""
+    def _chosen(self, units: Index, positions: Index) -> NDArray[np.bool_]:
+        """Which of these are to be kept."""
+        chosen: NDArray[np.bool_] = (positions % self._stride == 0) & (
+            (units // BLOCKS) % self._rounds == 0
+        )
+        return chosen
+
+    def _thin(self, width: int, more_units: Index = _NONE, more_positions: Index = _NONE) -> None:
+        """Double the stride, then the rounds, until what is left fits, with some more to come."""
         if self._too_many:
             self._rows, self._units, self._positions = [], [], []
-        if not self._rows:
             return
-        units, positions = np.concatenate(self._units), np.concatenate(self._positions)
-        capacity = self._capacity(self._rows[0].shape[1])
-
-        def kept() -> NDArray[np.bool_]:
-            here: NDArray[np.bool_] = (positions % self._stride == 0) & (
-                (units // BLOCKS) % self._rounds == 0
-            )
-            return here
-
-        while kept().sum() > capacity:
-            if (positions[kept()] > 0).any():
+        units = np.concatenate([*self._units, more_units])
+        positions = np.concatenate([*self._positions, more_positions])
+        chosen = self._chosen(units, positions)
+        while chosen.sum() > self._capacity(width):
+            if (positions[chosen] > 0).any():
                 self._stride *= 2
-            elif (units[kept()] >= BLOCKS).any():
+            elif (units[chosen] >= BLOCKS).any():
                 self._rounds *= 2
             else:
                 self._too_many = True
                 self._rows, self._units, self._positions = [], [], []
                 return
-        chosen = kept()
-        if chosen.all():
+            chosen = self._chosen(units, positions)
+        if chosen[: self._count].all():
             return
         # A part that loses all its rows goes.
         parts = list(zip(self._rows, self._units, self._positions, strict=True))

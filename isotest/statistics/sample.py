@@ -50,6 +50,7 @@ class Sample:
     ) -> None:
         self._rows = rows
         self._order = torch.from_numpy(order)
+        self._in_order = bool((np.diff(order) == 1).all())
         self._found: dict[Callable[[Sample], Any], Any] = {}
         self.units: Index = units[order]
         self.blocks = blocks
@@ -88,11 +89,12 @@ class Sample:
     @cached_property
     def kept(self) -> NDArray[np.bool_]:
         """(K, 1 + G) who is in: first everybody, then everybody but the members of a block."""
-        without = block_of(self.units)[:, None] != self.blocks
-        return np.append(np.ones((self.count, 1), bool), without, axis=1)
+        return without_each(self.units, self.blocks)
 
     def slices(self) -> Iterator[Tensor]:
         """(K, ≤ ``SLICE``) float64 columns of the representations, from the first dimension on.
+
+        They are copies, which may be written to.
 
         All are divided by one and the same power of two, 2^``exponent``, an exact scaling, so that
         no square of what was stored in float64 is out of range; narrower dtypes need none.
@@ -100,7 +102,10 @@ class Sample:
         power = self.exponent
         for start in range(0, self.width, SLICE):
             parts = [part[:, start : start + SLICE].to(self.device) for part in self._rows]
-            columns = torch.cat(parts)[self._order.to(self.device)].to(torch.float64)
+            columns = torch.cat(parts)
+            if not self._in_order:
+                columns = columns[self._order.to(self.device)]
+            columns = columns.to(torch.float64)
             if power:
                 columns = torch.ldexp(columns, torch.tensor(-power, device=self.device))
             yield columns
@@ -117,3 +122,13 @@ class Sample:
         if self._rows[0].dtype != torch.float64:
             return 0
         return int(np.frexp(max(float(part.abs().max()) for part in self._rows))[1])
+
+
+def without_each(units: Index, blocks: Index) -> NDArray[np.bool_]:
+    """(K, 1 + G) who is in: first everybody, then everybody but the members of a block.
+
+    >>> without_each(np.array([0, 0, 5]), np.array([0, 5])).astype(int).tolist()
+    [[1, 0, 1], [1, 0, 1], [1, 1, 0]]
+    """
+    without = block_of(units)[:, None] != blocks
+    return np.append(np.ones((len(units), 1), bool), without, axis=1)

@@ -9,6 +9,7 @@ import torch
 from isotest.statistics.centered import centered_anisotropy
 from isotest.statistics.kept import CAPACITY, ENTRIES
 from isotest.statistics.layer import LayerStatistics, value_of
+from isotest.statistics.sample import SLICE
 from tests.statistics.naive import Sample
 from tests.statistics.naive import centered_anisotropy as naive
 
@@ -139,3 +140,16 @@ def test_an_outlier_left_out_leaves_the_digits_of_the_others() -> None:
     # The block's pseudo-value is h θ - (h - 1) θ₋₀ with h = 6.
     assert estimate.value is not None
     assert (6 * estimate.value - estimate.blocks[0]) / 5 == pytest.approx(without, abs=1e-7)
+
+
+def test_wide_representations_are_as_exact_whatever_their_lengths() -> None:
+    """Wider than a slice, where inner products stand for the representations."""
+    generator = torch.Generator().manual_seed(5)
+    x = torch.randn(12, 1, SLICE + 3, generator=generator, dtype=torch.float64)
+    x *= 10.0 ** torch.linspace(-6, 0, 12)[:, None, None]
+    units = torch.arange(12) // 2
+    rows = x[:, 0] - x[:, 0].mean(dim=0)
+    directions = rows / rows.norm(dim=1, keepdim=True)
+    cosines = directions @ directions.T
+    expected = float(cosines[units[:, None] != units].mean())
+    assert layer_of(x, units, 5).estimates()[NAME].value == pytest.approx(expected, rel=1e-9)
