@@ -8,6 +8,7 @@ its context is left.
 
 from __future__ import annotations
 
+from isotest.faults.attention import no_attention, saturated_head
 from isotest.faults.blocks import (
     collapsed_rank,
     common_direction,
@@ -51,6 +52,12 @@ FAULTS: tuple[Fault, ...] = (
         "{s} of the positions of every sequence made copies of one of them, after the last block",
         duplicated_rows,
         inapplicable=no_positions,
+    ),
+    Fault(
+        "saturated head",
+        "the attention scores of one head of the middle block multiplied by 64^({s})",
+        saturated_head,
+        inapplicable=no_attention,
     ),
     Fault(
         "permuted data",

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from torch import Tensor
+    from torch import Tensor, nn
 
     from isotest.data.dataset import Dataset
     from isotest.models.loaded import LoadedModel, ObservedLayer
@@ -34,29 +34,44 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def rewritten(
-    loaded: LoadedModel, layer: ObservedLayer, rewrite: Callable[[Tensor], Tensor]
+def rewritten_output(
+    module: nn.Module,
+    rewrite: Callable[[Tensor], Tensor],
+    *,
+    select: Callable[[Any], Tensor] = lambda output: output,
+    call: int = 0,
+    calls: int = 1,
 ) -> Iterator[None]:
-    """Replace the output of ``layer``'s module by ``rewrite(output)``, in place, for a while.
+    """Replace the output of a module by ``rewrite(output)``, in place, for a while.
 
     In place, because outputs come as tensors, tuples or records, and ``select`` knows the way in
     but not the way back. The hook runs before those of a measurement that starts later. Of a module
-    that runs for several layers, only the layer's own call is altered.
+    that runs ``calls`` times in a forward pass, only one call is altered.
     """
     runs = 0
 
     def hook(_module: Any, _inputs: Any, output: Any) -> None:
         nonlocal runs
-        call, runs = runs % layer.calls, runs + 1
-        if call == layer.call:
-            x = layer.select(output)
+        this, runs = runs % calls, runs + 1
+        if this == call:
+            x = select(output)
             x.copy_(rewrite(x))
 
-    handle = loaded.module.get_submodule(layer.path).register_forward_hook(hook)
+    handle = module.register_forward_hook(hook)
     try:
         yield
     finally:
         handle.remove()
+
+
+@contextmanager
+def rewritten(
+    loaded: LoadedModel, layer: ObservedLayer, rewrite: Callable[[Tensor], Tensor]
+) -> Iterator[None]:
+    """Replace what is observed at ``layer``, and what later layers are given."""
+    module = loaded.module.get_submodule(layer.path)
+    with rewritten_output(module, rewrite, select=layer.select, call=layer.call, calls=layer.calls):
+        yield
 
 
 def middle_block(loaded: LoadedModel) -> ObservedLayer:

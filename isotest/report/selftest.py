@@ -84,6 +84,9 @@ def _columns(found: SuiteTest) -> Iterator[list[str]]:
     searched = len(found.strengths) > 1
     yield ["no", "fault", *("red" if entry.unchanged else "green" for entry in found.entries)]
     for number, fault in enumerate(FAULTS):
+        tried = [entry.trials[number] for entry in found.entries if entry.trials]
+        if tried and all(trial.inapplicable for trial in tried):
+            continue  # the legend says why
         first, _, second = fault.name.rpartition(" ")
         cells = (
             _cell(entry.trials[number], searched) if entry.trials else "not tried"
@@ -114,22 +117,31 @@ def _legend(found: SuiteTest, width: int) -> list[str]:
             "red only because a check cannot tell whether the change is within its margin; that is "
             "red in a run, too, but more data may turn it green"
         )
-    inapplicable = dict.fromkeys(
-        trial.inapplicable for trial in trials if trial.inapplicable is not None
-    )
-    if inapplicable:
-        rows["-"] = f"not planted: {'; '.join(inapplicable)}"
     if any(trial.missed for trial in trials):
         rows["missed"] = "green with the full fault in the model"
     label = max(map(len, rows), default=0)
     head = ["A strength of s means:" if strength is None else "A full fault means:"] if rows else []
-    return head + [
+    lines = [
         line
         for name, text in rows.items()
         for line in textwrap.wrap(
             f"  {name:{label}}  {text}", width, subsequent_indent=" " * (label + 4)
         )
     ]
+    for reason, names in _inapplicable(trials).items():
+        lines += wrapped(f"Not planted: {', '.join(names)}: {reason}", width)
+    return head + lines
+
+
+def _inapplicable(trials: Sequence[Trial]) -> dict[str, list[str]]:
+    """Reasons why faults were not planted, with those faults."""
+    found: dict[str, list[str]] = {}
+    for trial in trials:
+        if trial.inapplicable is not None:
+            names = found.setdefault(trial.inapplicable, [])
+            if trial.fault.name not in names:
+                names.append(trial.fault.name)
+    return found
 
 
 def _readings(entry: EntryTest) -> Iterator[str]:

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
     from isotest.selftest import SuiteTest
 
-GRADED = [fault.name for fault in FAULTS if fault.graded]
+# Attention is planted in where it is measured, which no check of these suites asks for.
+PLANTED = [fault.name for fault in FAULTS if fault.name != "saturated head"]
+GRADED = [fault.name for fault in FAULTS if fault.graded and fault.name in PLANTED]
 
 SUITE = """
 title = "Thirty digits"
@@ -100,7 +102,7 @@ def test_the_digits_suite_objects_to_every_fault() -> None:
     )
     assert run.returncode == 0, run.stdout + run.stderr
     (row,) = [line.split() for line in run.stdout.splitlines() if line.startswith("digits ")]
-    assert row == ["digits", "green", *["red"] * len(FAULTS)]
+    assert row == ["digits", "green", *["red"] * len(PLANTED)]
     assert "every full fault is red" in run.stdout
     # What goes on is said beside it, a line a fault.
     assert run.stderr.count("isotest: digits: ") == 2 + len(FAULTS)
@@ -150,10 +152,11 @@ def test_what_a_margin_lets_pass_is_searched(tmp_path: Path) -> None:
     assert found.passed
     (entry,) = found.entries
     for trial in entry.trials:
-        assert len(trial.probes) == (4 if trial.fault.graded else 1)
+        most = 4 if trial.fault.graded else 1
+        assert len(trial.probes) == (most if trial.fault.name in PLANTED else 0)
         strengths = [probe.strength for probe in trial.probes]
         assert strengths == sorted(strengths, reverse=True)
-        assert strengths[0] == 1.0
+        assert strengths[:1] in ([], [1.0])
     assert any("common direction: noticed from" in line for line in said)
     text = "\n".join(selftest_lines(found, width=100))
     assert "digits: weakest on '" in text
@@ -198,3 +201,18 @@ def test_an_optional_entry_that_is_not_here_is_named(
     assert "nothing was tested: every entry was skipped: gone: " in capsys.readouterr().err
     assert main([*project.arguments, "--model", "digit"]) == 2
     assert "did you mean 'digits'?" in capsys.readouterr().err
+
+
+ATTENTIVE = """
+[checks.attention_entropy_lowest]
+baseline = { margin = 0.05 }
+"""
+
+
+def test_attention_is_planted_in_where_a_check_is_about_it(tmp_path: Path) -> None:
+    project = Project(tmp_path, ATTENTIVE)
+    project.record()
+    found, _ = project.test(strengths=(1.0,))
+    (entry,) = found.entries
+    (trial,) = [trial for trial in entry.trials if trial.fault.name == "saturated head"]
+    assert trial.probes[0].objections == {"attention_entropy_lowest": "beyond"}
