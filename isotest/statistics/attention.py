@@ -92,10 +92,9 @@ class _Means:
 
     def merge(self, other: Self) -> None:
         """Add everything ``other`` has seen."""
-        for block in range(BLOCKS):
-            self._combine(block, other.counts[block], other.means[block], other.spread[block])
+        self._combine(slice(None), other.counts, other.means, other.spread)
 
-    def _combine(self, block: int, counts: Array, means: Array, spread: Array) -> None:
+    def _combine(self, block: int | slice, counts: Array, means: Array, spread: Array) -> None:
         total = self.counts[block] + counts
         share = np.divide(counts, total, out=np.zeros_like(total), where=total > 0)
         difference = means - self.means[block]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def of_vectors(name: str, x: Tensor, valid: NDArray[np.bool_], windows: int) -> dict[str, Array]:
     """(N, H) mean length of the vectors that count, and mean cosine over pairs of them."""
     x = upcast(x)
-    here = torch.from_numpy(valid).to(x.device)[:, None]
+    here = torch.tensor(valid, device=x.device)[:, None]
     norms = torch.linalg.vector_norm(x, dim=3)
     if not valid.all():
         norms = torch.where(here, norms, 0)
