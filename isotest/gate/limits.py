@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from isotest.gate.cause import cause_line
 from isotest.gate.curve import curve_text, defined_points
+from isotest.gate.diagnosis import diagnose, diagnosis_lines
 from isotest.gate.layers import describe_layers
 from isotest.gate.numerals import decimals_for, number
 from isotest.gate.part import Case, Part
@@ -107,9 +107,7 @@ def _judge(
             ),
         ),
     ]
-    cause = cause_line(metric, layer, None)
-    if cause is not None:
-        details.append(("cause", cause))
+    details += diagnosis_lines(diagnose(metric, case.profile, None, layer.name))
     culprits = {point[0].name for bound in violated for point in outside[bound]}
     return Part(
         Outcome.FAILED,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from isotest.gate.cause import cause_line
 from isotest.gate.curve import non_finite
+from isotest.gate.diagnosis import diagnose, diagnosis_lines
 from isotest.gate.layers import describe_layers
 from isotest.gate.numerals import (
     decimals_for,
@@ -295,7 +295,4 @@ def _cause(
 ) -> tuple[tuple[str, str], ...]:
     if outcome is not Outcome.FAILED:
         return ()
-    layer = next(layer for layer in case.profile.layers if layer.name == change.layer)
-    base = next(layer for layer in baseline.layers if layer.name == change.layer)
-    line = cause_line(metric, layer, base)
-    return () if line is None else (("cause", line),)
+    return diagnosis_lines(diagnose(metric, case.profile, baseline, change.layer))

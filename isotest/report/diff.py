@@ -7,15 +7,15 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from isotest.comparability import comparable, recorded_differences
-from isotest.gate.cause import cause_line
+from isotest.gate.diagnosis import diagnose, diagnosis_document, diagnosis_lines
+from isotest.gate.diagnosis.movement import layer_change, moved, paired
 from isotest.gate.numerals import decimals_for, number, signed
 from isotest.report.show import aligned
-from isotest.statistics.jackknife import paired_change
-from isotest.statistics.registry import METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from isotest.gate.diagnosis import Diagnosis
     from isotest.profile import LayerProfile, Profile
 
 
@@ -29,7 +29,6 @@ class Change:
         after: the value in the second.
         change: ``after - before``.
         se: standard error of ``change``; ``None`` where the blocks are too few.
-        cause: what explains the change, among the causes that a profile can show.
     """
 
     layer: str
@@ -37,7 +36,6 @@ class Change:
     after: float | None
     change: float | None = None
     se: float | None = None
-    cause: str | None = None
 
     @property
     def error_bars(self) -> float | None:
@@ -49,61 +47,53 @@ class Change:
         return abs(self.change) / self.se
 
 
-def paired(before: Profile, after: Profile) -> bool:
-    """Whether both saw the same samples in the same blocks, so that blocks can be subtracted."""
-    return (
-        before.provenance.data == after.provenance.data
-        and before.block_sequences == after.block_sequences
-    )
-
-
 def changes_of(before: Profile, after: Profile, metric: str) -> list[Change]:
     """The change of ``metric`` at every layer that either profile has, in order.
 
-    Error bars are those of the block-wise differences where the profiles are :func:`paired`; else
-    both sides' errors count in full.
+    Error bars are those of the block-wise differences where the profiles are paired; else both
+    sides' errors count in full.
     """
     old = {layer.name: layer for layer in before.layers}
     new = {layer.name: layer for layer in after.layers}
-    together = paired(before, after)
     return [
-        _change(name, old.get(name), new.get(name), metric, together, before.block_sequences)
+        _change(name, before, after, old.get(name), new.get(name), metric)
         for name in dict.fromkeys([*old, *new])
     ]
 
 
 def _change(
     name: str,
+    before: Profile,
+    after: Profile,
     old: LayerProfile | None,
     new: LayerProfile | None,
     metric: str,
-    together: bool,
-    block_sequences: tuple[int, ...],
 ) -> Change:
     base = None if old is None else old.estimates.get(metric)
     now = None if new is None else new.estimates.get(metric)
-    before = None if base is None else base.value
-    after = None if now is None else now.value
-    if old is None or new is None or base is None or now is None:
-        return Change(name, before, after)
-    if before is None or after is None:
-        return Change(name, before, after)
-    sizes = old.block_representations
-    if metric in METRICS and METRICS[metric].weight == "sequences":
-        sizes = block_sequences
-    if together and old.block_representations == new.block_representations:
-        change, se, _ = paired_change(now, base, sizes)
-    else:
-        change = after - before
-        se = None if base.se is None or now.se is None else math.hypot(base.se, now.se)
-    return Change(name, before, after, change, se, cause_line(metric, new, old))
+    sides = (
+        None if base is None else base.value,
+        None if now is None else now.value,
+    )
+    if old is None or new is None:
+        return Change(name, *sides)
+    found = layer_change(metric, after, before, new, old)
+    if found is None:
+        return Change(name, *sides)
+    return Change(name, *sides, found.change, None if math.isnan(found.se) else found.se)
+
+
+def diagnosis_of(before: Profile, after: Profile, metric: str) -> Diagnosis | None:
+    """Why ``metric`` changed, at the first layer where it did beyond error bar and floor."""
+    layers = moved(metric, after, before)
+    return diagnose(metric, after, before, layers[0]) if layers else None
 
 
 def diff_document(before: Profile, after: Profile, metrics: Sequence[str]) -> dict[str, Any]:
     """The differences as plain values for JSON."""
     return {
         "format": "isotest-diff",
-        "format_version": 1,
+        "format_version": 2,
         "before": {"suite": before.suite, "model": before.model, **_source(before)},
         "after": {"suite": after.suite, "model": after.model, **_source(after)},
         "not_comparable": comparable(after, before),
@@ -112,6 +102,12 @@ def diff_document(before: Profile, after: Profile, metrics: Sequence[str]) -> di
         "changes": {
             metric: [asdict(change) for change in changes_of(before, after, metric)]
             for metric in metrics
+        },
+        "diagnoses": {
+            metric: diagnosis_document(found)
+            for metric in metrics
+            for found in [diagnosis_of(before, after, metric)]
+            if found is not None
         },
     }
 
@@ -137,7 +133,17 @@ def diff_lines(before: Profile, after: Profile, metrics: Sequence[str]) -> list[
         lines.append("other samples or blocks: error bars are those of unpaired profiles")
     for metric in metrics:
         lines += ["", *_table(metric, changes_of(before, after, metric))]
+        lines += _why(diagnosis_of(before, after, metric))
     return lines
+
+
+def _why(found: Diagnosis | None) -> list[str]:
+    """The lines of a gate's message, and which layer they are about."""
+    texts = diagnosis_lines(found)
+    if found is None or not texts:
+        return []
+    labelled = [("why", f"at layer {found.layer}"), *texts]
+    return [f"  {label:<8}{text}" for label, text in labelled]
 
 
 def _renamed(line: str) -> str:
@@ -158,13 +164,7 @@ def _table(metric: str, changes: list[Change]) -> list[str]:
     for change in changes:
         for column, cell in zip(columns[1:], _cells(change), strict=True):
             column.append(cell)
-    largest = max(
-        (change for change in changes if change.cause is not None and change.error_bars),
-        key=lambda change: change.error_bars or 0.0,
-        default=None,
-    )
-    cause = [] if largest is None else [f"  layer {largest.layer}: {largest.cause}"]
-    return [*aligned(columns), *cause]
+    return aligned(columns)
 
 
 def _cells(change: Change) -> list[str]:

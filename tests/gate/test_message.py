@@ -55,7 +55,7 @@ def test_the_message_answers_every_question() -> None:
         "Holm over 7 layers, alpha 0.01; 32 sequences in 8 blocks",
         "would have passed",
         "beyond: 4-5; within: 0-3, final; no earlier layer moved",
-        "drift 95% (drift_share 0.05 -> 0.24",
+        "drift 100% (drift_share 0.05 -> 0.24",
         f"again: pytest --isotest {SUITE}::vit::anisotropy",
         "look: isotest diff suites/vision/tiny.toml vit",
         f"if the change is wanted: {CONTEXT.accept}",
