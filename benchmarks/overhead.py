@@ -1,11 +1,13 @@
-"""What measuring costs: a bare forward pass against one with every default metric, side by side.
+"""What measuring costs: a bare forward pass against one with the default metrics, side by side.
 
-    python benchmarks/overhead.py [--pairs 9]
+    python benchmarks/overhead.py [--pairs 9] [--images 45] [--passages 64] [--only BERT]
 
-Both go over the 45 shipped photographs in batches of 8: decode, preprocess, forward. Each pair runs
+Both go over the same inputs in batches of 8: decode or tokenize, preprocess, forward. Vision models
+see the shipped photographs, BERT the shipped passages in windows of 128 tokens. Each pair runs
 both, in alternating order, so that the ratio of a pair is free of the machine's slow drifts; the
-median over pairs is reported. Measuring includes turning sums into estimates with error bars, once
-at the end; its share is shown beside.
+median over pairs is reported, and the ratio of the fastest runs, which other jobs on the machine
+disturb least. Measuring includes turning sums into estimates with error bars, once at the end; its
+share is shown beside.
 """
 
 from __future__ import annotations
@@ -13,13 +15,31 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-MODELS = {"ViT-B/16": "init:vit?seed=0", "ResNet-50": "init:resnet?seed=0"}
+    from isotest.data.dataset import Dataset
+    from isotest.models.loaded import LoadedModel
+
 BATCH = 8
+
+
+class Case(NamedTuple):
+    """A model and what it reads."""
+
+    source: str
+    modality: str
+    data: str
+    tokenizer: str | None = None
+
+
+CASES = {
+    "ViT-B/16": Case("init:vit?seed=0", "vision", "sample:photographs"),
+    "BERT-base": Case("init:bert?seed=0", "text", "sample:passages", "sample:tokenizer"),
+    "ResNet-50": Case("init:resnet?seed=0", "vision", "sample:photographs"),
+}
 
 
 def seconds(run: Callable[[], object]) -> float:
@@ -28,65 +48,87 @@ def seconds(run: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
+def runs(
+    name: str, case: Case, loaded: LoadedModel, dataset: Dataset, ends: list[float]
+) -> tuple[Callable[[], object], Callable[[], object]]:
+    """The bare pass, and the measured one, which notes when each batch was done."""
+    import torch
+
+    from isotest.measurement import measure_loaded
+    from isotest.models.batches import batches
+
+    def bare() -> None:
+        # What a user's own loop would do: decode, preprocess, run.
+        with torch.inference_mode():
+            feed = loaded.feed
+            pieces = feed.pieces(dataset, grouped=dataset.grouped)
+            for batch in batches(pieces, BATCH, feed.together):
+                loaded.module(**feed.batch(batch).arguments)
+
+    def measured() -> None:
+        measure_loaded(
+            loaded,
+            dataset,
+            source=case.source,
+            model=name,
+            modality=case.modality,
+            batch_size=BATCH,
+            progress=lambda _count: ends.append(time.perf_counter()),
+        )
+
+    return bare, measured
+
+
+def row(name: str, case: Case, samples: int, pairs: int) -> str:
+    from isotest.data.load import open_data
+    from isotest.models.load import load_model
+    from isotest.models.reading import Reading
+
+    reading = Reading(case.tokenizer, "windows", 128, None)
+    dataset = open_data(case.data, modality=case.modality, samples=samples)
+    loaded = load_model(case.source, modality=case.modality, reading=reading)
+    ends: list[float] = []
+    bare, measured = runs(name, case, loaded, dataset, ends)
+    bare()
+    measured()
+    batches = len(ends)
+    plain, full, finals = [], [], []
+    for pair in range(pairs):
+        for run in (bare, measured) if pair % 2 == 0 else (measured, bare):
+            took = seconds(run)
+            if run is measured:
+                full.append(took)
+                finals.append((time.perf_counter() - ends[-1]) / took)
+            else:
+                plain.append(took)
+    ratios = [whole / part for whole, part in zip(full, plain, strict=True)]
+    return (
+        f"| {name} | {batches} | {min(plain):.3f} | {min(full):.3f} "
+        f"| {statistics.median(ratios):.3f} | {min(full) / min(plain):.3f} "
+        f"| {statistics.median(finals):.1%} |"
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pairs", type=int, default=9)
-    pairs = parser.parse_args().pairs
+    parser.add_argument("--images", type=int, default=45, help="photographs, at most 45")
+    parser.add_argument("--passages", type=int, default=64, help="about 2.5 windows each")
+    parser.add_argument("--only", default="", help="models whose name contains this")
+    arguments = parser.parse_args()
 
     import torch
 
-    from isotest.data.load import open_data
-    from isotest.measurement import measure_loaded
-    from isotest.models.batches import batches
-    from isotest.models.load import load_model
-
-    dataset = open_data("sample:photographs")
+    print(f"batches of {BATCH}, {torch.get_num_threads()} threads, {arguments.pairs} pairs\n")
     print(
-        f"{len(dataset)} images in batches of {BATCH}, {torch.get_num_threads()} threads, "
-        f"medians of {pairs} pairs\n"
+        "| model | batches | bare, s | measured, s | ratio, median | ratio of fastest "
+        "| of it estimates at the end |"
     )
-    print("| model | bare, s | with all metrics, s | ratio | of it estimates at the end |")
-    print("|---|---|---|---|---|")
-    for name, source in MODELS.items():
-        loaded = load_model(source)
-
-        def bare() -> None:
-            # What a user's own loop would do: decode, preprocess, run.
-            with torch.inference_mode():
-                feed = loaded.feed  # noqa: B023
-                pieces = feed.pieces(dataset, grouped=dataset.grouped)
-                for batch in batches(pieces, BATCH, feed.together):
-                    loaded.module(**feed.batch(batch).arguments)  # noqa: B023
-
-        def measured() -> None:
-            measure_loaded(
-                loaded,  # noqa: B023
-                dataset,
-                source=source,  # noqa: B023
-                model=name,  # noqa: B023
-                batch_size=BATCH,
-                progress=lambda _count: ends.append(time.perf_counter()),  # noqa: B023
-            )
-
-        ends: list[float] = []
-        bare()
-        measured()
-        plain, full, ratios, finals = [], [], [], []
-        for pair in range(pairs):
-            order = (bare, measured) if pair % 2 == 0 else (measured, bare)
-            took = {}
-            for run in order:
-                took[run] = seconds(run)
-                if run is measured:
-                    finals.append((time.perf_counter() - ends[-1]) / took[run])
-            plain.append(took[bare])
-            full.append(took[measured])
-            ratios.append(took[measured] / took[bare])
-        print(
-            f"| {name} | {statistics.median(plain):.3f} | {statistics.median(full):.3f} "
-            f"| {statistics.median(ratios):.3f} | {statistics.median(finals):.1%} |",
-            flush=True,
-        )
+    print("|---|---|---|---|---|---|---|")
+    for name, case in CASES.items():
+        if arguments.only in name:
+            samples = arguments.passages if case.modality == "text" else arguments.images
+            print(row(name, case, samples, arguments.pairs), flush=True)
 
 
 if __name__ == "__main__":
