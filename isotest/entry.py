@@ -12,6 +12,7 @@ from isotest.gate.checks import Check, FiniteCheck
 from isotest.models.identity import model_identity, tokenizer_identity
 from isotest.models.reading import Reading
 from isotest.source import DATA_SCHEMES, MODEL_SCHEMES, parse_source
+from isotest.statistics.registry import METRICS
 from isotest.wanted import wanted_metrics
 
 if TYPE_CHECKING:
@@ -239,6 +240,9 @@ def _cache_key(
         digests=cache.digests,
     )
     measure = suite.measure_of(spec)
+    metrics = wanted_metrics(measure.metrics, suite.checks_of(spec))
+    if any(name not in METRICS.own for name in metrics):
+        return None
     tokenizer = tokenizer_identity(
         measure.tokenizer,
         base=suite.path.parent,
@@ -266,6 +270,6 @@ def _cache_key(
             "reading": asdict(_reading(measure)),
             "tokenizer": tokenizer,
             "device": settings.device,
-            "metrics": list(wanted_metrics(measure.metrics, suite.checks_of(spec))),
+            "metrics": list(metrics),
         }
     )

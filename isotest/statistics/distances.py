@@ -33,12 +33,10 @@ class Distances:
         squares: (U, U) squared distances up to one common factor, infinite on the diagonal.
         homes: (U,) which of the G blocks, by its place, each one is of; −1 where copies of it are
             in several, so that leaving one out does not remove it.
-        copies: how many others of the K were copies of one of them.
     """
 
     squares: Tensor
     homes: Index
-    copies: int
 
 
 def distances(sample: Sample) -> Distances:
@@ -66,7 +64,7 @@ def distances(sample: Sample) -> Distances:
         squares[pairs[:, 0], pairs[:, 1]] = exact
         squares[pairs[:, 1], pairs[:, 0]] = exact
     squares.fill_diagonal_(torch.inf)
-    return Distances(squares, _homes(sample, label, len(first)), sample.count - len(first))
+    return Distances(squares, _homes(sample, label, len(first)))
 
 
 def _distinct(sample: Sample) -> tuple[Index, Index]:

@@ -11,7 +11,6 @@ as ``evaluator`` in the registry; what several of them need is computed once.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Self, cast
 
 import numpy as np
@@ -19,6 +18,7 @@ import torch
 
 from isotest.statistics.accumulator import Evaluated, undefined
 from isotest.statistics.blocks import BLOCKS
+from isotest.statistics.computing import computing
 from isotest.statistics.covariance import NARROW, Covariances
 from isotest.statistics.registry import METRICS
 from isotest.statistics.sample import Sample
@@ -181,5 +181,4 @@ def _evaluator(name: str) -> Callable[[Sample], Evaluated]:
     reference = METRICS[name].evaluator
     if reference is None:
         raise ValueError(f"metric {name!r} is of kept representations and names no evaluator")
-    module, _, function = reference.partition(":")
-    return cast("Callable[[Sample], Evaluated]", getattr(import_module(module), function))
+    return cast("Callable[[Sample], Evaluated]", computing(name, reference))

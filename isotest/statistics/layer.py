@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from importlib import import_module
-from typing import TYPE_CHECKING, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import numpy as np
 import torch
@@ -14,6 +13,7 @@ from isotest.estimate import Estimate
 from isotest.source import did_you_mean
 from isotest.statistics.batch import WIDE, Batch
 from isotest.statistics.blocks import BLOCKS
+from isotest.statistics.computing import computing
 from isotest.statistics.jackknife import jackknife
 from isotest.statistics.registry import METRICS
 
@@ -64,7 +64,7 @@ class LayerStatistics:
         for name in self.metrics:
             wanted.setdefault(METRICS[name].accumulator, []).append(name)
         self._accumulators: dict[str, Accumulator] = {
-            reference: _resolve(reference)(names, grouped=grouped)
+            reference: computing(names[0], reference)(names, grouped=grouped)
             for reference, names in wanted.items()
         }
 
@@ -237,11 +237,6 @@ def value_of(
     if estimate.value is None:
         raise MeasurementError(f"{metric} is undefined: {estimate.undefined}")
     return estimate.value
-
-
-def _resolve(reference: str) -> type[Accumulator]:
-    module, _, name = reference.partition(":")
-    return cast("type[Accumulator]", getattr(import_module(module), name))
 
 
 def _batches(x: Tensor, valid: NDArray[np.bool_], units: NDArray[np.int64]) -> Iterator[Batch]:

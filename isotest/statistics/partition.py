@@ -68,8 +68,7 @@ def evaluate(sample: Sample) -> Evaluated:
     ratios = _log_ratios(by_block, members.sum(axis=0), empty=width > projections.shape[1])
     if ratios[0] < _SMALLEST:
         return undefined(
-            f"min Z / max Z is e^{ratios[0]:.0f}, below the range of float64: the representations "
-            "are too long for it"
+            "min Z / max Z is below the range of float64: the representations are too long for it"
         )
     length = math.sqrt(float(projections.square().sum()) / count)
     return Evaluated(

@@ -11,8 +11,8 @@ The largest tenth is discarded, since that is where noise and outliers stand. Ab
 upper limit; it may exceed D. Rotation, scale and a common offset change nothing.
 
 - Copies have the distance 0 and no ratio. All but one of a set of equal representations are
-  dropped; ``duplicate_share`` beside it tells how many there are, and so does the reason where
-  fewer than ``DISTINCT`` are left and the dimension is undefined. Copies up to rounding stay.
+  dropped; ``duplicate_share`` beside it tells how many there are. Where fewer than ``DISTINCT`` are
+  left, the dimension is undefined. Copies up to rounding stay.
 - Where r_1 = r_2 throughout (the corners of a simplex) it is undefined.
 - Far fewer samples than e^d cannot show a dimension of d: hence the value of an isotropic sample of
   the same N and D beside it, from one draw that is always the same.
@@ -58,11 +58,9 @@ _EQUAL = 1e-11
 def evaluate(sample: Sample) -> Evaluated:
     """The metric over everything kept and without each block."""
     found = distances(sample)
-    distinct = len(found.homes)
-    if distinct < DISTINCT:
+    if len(found.homes) < DISTINCT:
         return undefined(
-            f"{distinct} of {sample.count} representations are distinct, {found.copies} copies "
-            f"dropped: a fit needs {DISTINCT}"
+            f"of {sample.count} representations fewer than {DISTINCT} are distinct: too few to fit"
         )
     ratios = _log_ratios(found.squares, found.homes, len(sample.blocks))
     values = _dimensions(ratios)

@@ -21,13 +21,16 @@ class Registry(Mapping[str, Metric]):
 
     Packages are looked through when the registry is first read, not when it is imported.
 
+    Attributes:
+        own: those given, whatever is installed.
+
     Raises:
         IsotestError: on reading, where a package's entry point cannot be imported, is no metric,
-            or has a name that is taken.
+            has a name that is taken, or a floor that is a share of nothing.
     """
 
     def __init__(self, own: tuple[Metric, ...]) -> None:
-        self._own = {metric.name: metric for metric in own}
+        self.own: Mapping[str, Metric] = {metric.name: metric for metric in own}
 
     def __getitem__(self, name: str) -> Metric:
         return self._all[name]
@@ -40,13 +43,18 @@ class Registry(Mapping[str, Metric]):
 
     @cached_property
     def _all(self) -> Mapping[str, Metric]:
-        found = dict(self._own)
+        found = dict(self.own)
         for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
             metric = _load(point)
             if metric.name in found:
                 raise IsotestError(
                     f"{_where(point)}: there is already a metric {metric.name!r}; give it another "
                     "name"
+                )
+            if metric.floor_scale not in (None, metric.name, *found):
+                raise IsotestError(
+                    f"{_where(point)}: its floor is a share of {metric.floor_scale!r}, which is no "
+                    "metric that comes before it"
                 )
             found[metric.name] = metric
         return found
@@ -55,7 +63,7 @@ class Registry(Mapping[str, Metric]):
 def _load(point: EntryPoint) -> Metric:
     try:
         metric = point.load()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise IsotestError(
             f"{_where(point)}: cannot be imported: {one_line(error)}; repair or uninstall the "
             "package"
