@@ -39,9 +39,9 @@ class Evaluated:
     basis: str | None = None
 
 
-def evaluated(values: NDArray[np.float64]) -> Evaluated:
+def evaluated(values: NDArray[np.float64], *, isotropic: float | None = None) -> Evaluated:
     """A statistic from (1 + G,) values: over everything, then without each block."""
-    return Evaluated(float(values[0]), values[1:])
+    return Evaluated(float(values[0]), values[1:], isotropic=isotropic)
 
 
 def undefined(reason: str, *, vacuous: bool = False) -> Evaluated:

@@ -181,7 +181,8 @@ class Cosines:
             return undefined(
                 f"all {int(count)} representations with a direction are of one independent unit"
             )
-        return evaluated(between_units(geometry.total, geometry.own, totals(counts), totals(pairs)))
+        values = between_units(geometry.total, geometry.own, totals(counts), totals(pairs))
+        return evaluated(values, isotropic=0.0)
 
     def _within(self, blocks: NDArray[np.int64]) -> Evaluated:
         own, count = self._sequence_squares[blocks], self._counts[blocks]
@@ -193,7 +194,7 @@ class Cosines:
                 f"no sequence has two representations with a direction "
                 f"({self._zero_length} have zero length)"
             )
-        return evaluated(within_sequences(totals(own), totals(count), totals(pairs)))
+        return evaluated(within_sequences(totals(own), totals(count), totals(pairs)), isotropic=0.0)
 
     def _geometry(self, blocks: NDArray[np.int64]) -> _Geometry:
         order = self._order(blocks)
@@ -293,7 +294,7 @@ def _by_block(parts: Tensor, rows: NDArray[np.int64], blocks: int) -> Tensor:
 def _all_pairs(geometry: _Geometry, counts: Array) -> Evaluated:
     if counts.sum() < 2:
         return undefined("there is one representation with a direction, and no pair")
-    return evaluated(over_all_pairs(geometry.total, totals(counts)))
+    return evaluated(over_all_pairs(geometry.total, totals(counts)), isotropic=0.0)
 
 
 def anisotropy(x: Tensor, units: Tensor | None = None, mask: Tensor | None = None) -> float:

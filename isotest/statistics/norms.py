@@ -19,6 +19,7 @@ from isotest.statistics.accumulator import (
     totals,
     undefined,
 )
+from isotest.statistics.beta import mean_root_of_share
 from isotest.statistics.blocks import BLOCKS, block_of
 from isotest.statistics.layer import value_of
 from isotest.statistics.sums import VectorSums
@@ -72,10 +73,12 @@ class Norms:
         self._spreads = np.zeros(BLOCKS)
         self._energies = np.zeros(BLOCKS)
         self._sums = VectorSums()
+        self._width = 0
 
     def update(self, batch: Batch) -> None:
         """Add the lengths and the vectors of a batch."""
         norms = batch.norms
+        self._width = batch.raw.shape[2]
         # Zero rows have no magnitude, and must not set the scale of those that have one.
         directed = batch.directed
         if directed.any():
@@ -96,6 +99,7 @@ class Norms:
     def merge(self, other: Self) -> None:
         """Add everything ``other`` has seen."""
         factor = 1.0
+        self._width = self._width or other._width
         if other._exponent is not None:
             self._raise_exponent(other._exponent)
             factor = float(np.ldexp(1.0, other._exponent - (self._exponent or 0)))
@@ -121,22 +125,30 @@ class Norms:
             result |= self._drift(blocks, counts)
         return {name: result[name] for name in result if name in self.metrics}
 
-    def _restored(self, values: Array) -> Evaluated:
+    def _restored(self, values: Array, isotropic: float | None = None) -> Evaluated:
         """In the layer's own unit: the value overall, then without each block."""
+        power = self._exponent or 0
         with np.errstate(over="ignore"):  # an infinite value is reported as out of range
-            return evaluated(np.ldexp(values, self._exponent or 0))
+            if isotropic is not None:
+                isotropic = float(np.ldexp(isotropic, power))
+            return evaluated(np.ldexp(values, power), isotropic=isotropic)
 
     def _drift(self, blocks: NDArray[np.int64], counts: Array) -> dict[str, Evaluated]:
         squares = self._squared_totals(blocks)
         energies = self._energies[blocks]
         count = totals(counts)
-        drift = self._restored(divide(np.sqrt(squares), count))
+        # Of isotropic data of the same mean squared length.
+        length = np.sqrt(energies.sum() / count[0])
+        isotropic = length * mean_root_of_share(self._width, self._width * (int(count[0]) - 1))
+        drift = self._restored(divide(np.sqrt(squares), count), isotropic)
         if not energies.sum():
             reason = f"all {int(count[0])} representations have zero length"
             return {"drift_norm": drift, "drift_share": undefined(reason)}
         return {
             "drift_norm": drift,
-            "drift_share": evaluated(divide(squares, count * totals(energies))),
+            "drift_share": evaluated(
+                divide(squares, count * totals(energies)), isotropic=1 / count[0]
+            ),
         }
 
     def _squared_totals(self, blocks: NDArray[np.int64]) -> Array:

@@ -22,6 +22,7 @@ from isotest.statistics.accumulator import (
     totals,
     undefined,
 )
+from isotest.statistics.beta import mean_root_of_share
 from isotest.statistics.blocks import BLOCKS
 from isotest.statistics.layer import value_of
 from isotest.statistics.scratch import scratch
@@ -155,6 +156,7 @@ class RankResidual:
         self._counts = np.zeros(BLOCKS)
         self._sums = {name: np.zeros(BLOCKS) for name in sorted(self.metrics)}
         self._zeros = 0
+        self._isotropic = 0.0
 
     def update(self, batch: Batch) -> None:
         """Add the residual of each sequence."""
@@ -165,6 +167,9 @@ class RankResidual:
             return
         blocks = batch.blocks[usable]
         self._counts += per_block(blocks, np.ones(len(blocks)))
+        width = batch.raw.shape[2]
+        for length, times in zip(*np.unique(batch.counts[usable], return_counts=True), strict=True):
+            self._isotropic += times * mean_root_of_share((int(length) - 1) * width, width)
         squares = ((batch.norms * batch.scale) ** 2).sum(axis=1)
         of_mean = batch.sums.square().sum(dim=1).cpu().numpy() / np.maximum(batch.counts, 1)
         left = divide(squares - of_mean, squares)
@@ -186,6 +191,7 @@ class RankResidual:
         for name, sums in self._sums.items():
             sums += other._sums[name]
         self._zeros += other._zeros
+        self._isotropic += other._isotropic
 
     def evaluate(self, blocks: NDArray[np.int64]) -> Mapping[str, Evaluated]:
         """The metrics over everything and without each block."""
@@ -195,8 +201,12 @@ class RankResidual:
                 return dict.fromkeys(self.metrics, undefined(LONE, vacuous=True))
             reason = f"all representations of the {self._zeros} sequences have zero length"
             return dict.fromkeys(self.metrics, undefined(reason))
+        # No closed form is known of the composite norm.
+        isotropic = {FROBENIUS: self._isotropic / counts.sum()}
         return {
-            name: evaluated(divide(totals(sums[blocks]), totals(counts)))
+            name: evaluated(
+                divide(totals(sums[blocks]), totals(counts)), isotropic=isotropic.get(name)
+            )
             for name, sums in self._sums.items()
         }
 
