@@ -215,14 +215,22 @@ def selftest(
             opened = open_entry(suite, spec, settings or Settings())
         except MissingError as error:
             if not spec.optional:
-                raise
-            skipped[spec.name] = str(error)
+                raise _with_own_options(error) from None
+            skipped[spec.name] = str(_with_own_options(error))
             continue
         tested.append(_test(opened, store.find(suite.id, spec.name), strengths, say))
     if not tested:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in skipped.items())
         raise IsotestError(f"{path}: nothing was tested: every entry was skipped: {reasons}")
     return SuiteTest(suite.id, tuple(strengths), tuple(tested), skipped)
+
+
+def _with_own_options(error: MissingError) -> MissingError:
+    """What brings a missing thing here, where options have no prefix as among those of pytest."""
+    remedy = error.remedy
+    for option in ("download", "device"):
+        remedy = remedy.replace(f"--isotest-{option}", f"--{option}")
+    return MissingError(error.what, remedy)
 
 
 def _test(
@@ -285,11 +293,10 @@ def _told(trial: Trial) -> str:
         return f"not planted: {trial.inapplicable}"
     if trial.weakest is None:
         return "goes unnoticed"
-    if not trial.fault.graded:
+    if len(trial.probes) == 1:
         return "noticed"
-    number = len(trial.probes)
-    plural = "s" if number > 1 else ""
-    return f"noticed from {fraction(trial.weakest.strength)} on ({number} measurement{plural})"
+    strength = fraction(trial.weakest.strength)
+    return f"noticed from {strength} on ({len(trial.probes)} measurements)"
 
 
 def _measured(opened: OpenEntry, baseline: Profile | None) -> Objections:

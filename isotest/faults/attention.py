@@ -51,8 +51,8 @@ def no_attention(loaded: LoadedModel, profile: Profile) -> str | None:
     metrics = {name for layer in profile.layers for name in layer.estimates}
     if not any(name.startswith("attention_") for name in metrics):
         return (
-            "attention is not measured, and so would not be missed; what measures it is a check on "
-            "an attention_… metric"
+            "attention is not measured, so the gate would miss it; a check on an attention_… "
+            "metric measures it"
         )
     if _found(loaded, middle_block(loaded)) is None:
         return "the model has no projection to queries that could be altered"

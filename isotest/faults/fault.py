@@ -50,9 +50,12 @@ class Fault:
     def at(self, strength: float | None = None) -> str:
         """What is done at a strength, or at "s", in words.
 
-        >>> Fault("mean", "moved {s} of the way to the mean", lambda *_: None).at(0.125)
-        'moved 1/8 of the way to the mean'
+        >>> mean = Fault("mean", "moved {s} of the way to the mean", lambda *_: None)
+        >>> mean.at(0.125), mean.at(1.0)
+        ('moved 1/8 of the way to the mean', 'moved all of the way to the mean')
         """
+        if strength == 1:
+            return self.meaning.replace("{s} of", "all of").format(s=1)
         return self.meaning.format(s="s" if strength is None else fraction(strength))
 
 

@@ -199,6 +199,8 @@ def test_an_optional_entry_that_is_not_here_is_named(
     assert "nowhere" in text
     assert main([*project.arguments, "--model", "gone"]) == 2
     assert "nothing was tested: every entry was skipped: gone: " in capsys.readouterr().err
+    assert main([*project.arguments, "--model", "digits", "--device", "cuda:77"]) == 2
+    assert capsys.readouterr().err.endswith("use --device cpu\n")
     assert main([*project.arguments, "--model", "digit"]) == 2
     assert "did you mean 'digits'?" in capsys.readouterr().err
 

@@ -68,7 +68,7 @@ def test_what_goes_unnoticed_is_missed_and_named() -> None:
     assert not found.passed
     assert (
         "vit: 'sequence mean' went unnoticed: no check of the suite objects to every position "
-        "moved 1 of the way to the mean of its sequence, after the last block"
+        "moved all of the way to the mean of its sequence, after the last block"
     ) in text(found)
     assert text(found)[-1].endswith("1 went unnoticed")
 
