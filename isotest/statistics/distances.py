@@ -19,10 +19,8 @@ if TYPE_CHECKING:
     Index = NDArray[np.int64]
 
 _NEAR = 1e-4
-"""Squared distance, as a share of the squared lengths, below which it is computed by itself."""
-
-_ENTRIES = 1 << 20
-"""Entries of differences at a time."""
+"""Squared distance, as a share of the squared lengths, below which it is computed from differences.
+"""
 
 
 @dataclass(frozen=True)
@@ -43,8 +41,8 @@ def distances(sample: Sample) -> Distances:
     """Distances between those that differ.
 
     ‖x‖² + ‖y‖² − 2 x·y, about the mean, is quick, and loses the digits of distances that are short
-    beside the lengths. Those of less than a hundredth of the lengths are computed as ‖x − y‖², so
-    that all are good to twelve digits.
+    beside the lengths. Among those that have a neighbour within about a hundredth of their
+    lengths they are computed as ‖x − y‖², so that all are good to twelve digits.
     """
     first, label = _distinct(sample)
     chosen = torch.from_numpy(first).to(sample.device)
@@ -58,11 +56,9 @@ def distances(sample: Sample) -> Distances:
     lengths = products.diagonal().clone()
     squares = products.mul_(-2).add_(lengths).add_(lengths[:, None])
     near = squares < _NEAR * (lengths + lengths[:, None])
-    pairs = near.triu_(1).nonzero()
-    if len(pairs):
-        exact = _exact(sample, chosen[pairs])
-        squares[pairs[:, 0], pairs[:, 1]] = exact
-        squares[pairs[:, 1], pairs[:, 0]] = exact
+    close = near.fill_diagonal_(False).any(dim=1).nonzero()[:, 0]
+    if len(close):
+        squares[close[:, None], close] = _exact(sample, chosen[close])
     squares.fill_diagonal_(torch.inf)
     return Distances(squares, _homes(sample, label, len(first)))
 
@@ -90,13 +86,13 @@ def _homes(sample: Sample, label: Index, count: int) -> Index:
     return np.where(low == high, low, -1)
 
 
-def _exact(sample: Sample, pairs: Tensor) -> Tensor:
-    """(P,) squared distances of pairs (P, 2) of representations."""
-    found = torch.zeros(len(pairs), dtype=torch.float64, device=sample.device)
+def _exact(sample: Sample, chosen: Tensor) -> Tensor:
+    """(C, C) squared distances between the chosen ones, from their differences."""
+    count = len(chosen)
+    above = torch.zeros(count * (count - 1) // 2, dtype=torch.float64, device=sample.device)
     for columns in sample.slices():
-        step = max(1, _ENTRIES // columns.shape[1])
-        for start in range(0, len(pairs), step):
-            part = pairs[start : start + step]
-            apart = columns[part[:, 0]] - columns[part[:, 1]]
-            found[start : start + step] += apart.square_().sum(dim=1)
-    return found
+        above += torch.pdist(columns[chosen]).square_()
+    squares = torch.zeros(count, count, dtype=torch.float64, device=sample.device)
+    row, column = torch.triu_indices(count, count, 1, device=sample.device)
+    squares[row, column] = above
+    return squares + squares.T
