@@ -16,11 +16,11 @@ C₍₋b₎ the covariance of what is left, about its own mean:
 - Their sum, tr C₍₋b₎, is exact, and so is ‖C₍₋b₎‖²_F, which is computed beside them. What follows
   from these two has an exact delete-group jackknife here, too.
 
-**What is zero.** Singular values below ε/2 · m · (√N + √D) are rounding, with ε that of the dtype
-of storage and m the median over dimensions of their root mean square: rounded to that dtype, noise
-of a typical dimension has singular values up to about 0.4 of this. (A mean over dimensions would
-take the noise of one massive dimension for that of all.) Eigenvalues below max(N, D) · 2⁻⁵² of the
-largest are rounding of the decomposition. Both count as zero.
+**What is zero.** Singular values below ε · m · (√N + √D) are rounding, with ε that of the dtype of
+storage and m the median over dimensions of their root mean square. Rounding of typical dimensions
+makes singular values of up to a quarter of this; the rest is for the larger ones among them. (A
+mean over dimensions would take the rounding of one massive dimension for that of all.) Eigenvalues
+below max(N, D) · 2⁻⁵² of the largest are rounding of the decomposition. Both count as zero.
 """
 
 from __future__ import annotations
@@ -102,10 +102,10 @@ def _of_covariances(covariances: Covariances, blocks: Index, *, about_mean: bool
     counts, means, scatters = covariances.leaving_out(blocks)
     if not about_mean:
         scatters = scatters + counts[:, None, None] * means[:, :, None] * means[:, None, :]
-    values = np.linalg.eigvalsh(scatters)[:, ::-1].astype(np.float64)
+    values = _eigenvalues(scatters)
     size = float(np.median(covariances.sizes))
     values = _without_rounding(
-        values, counts, width=covariances.width, eps=covariances.eps, size=size
+        values, counts, values[:, 0], width=covariances.width, eps=covariances.eps, size=size
     )
     values = values / np.maximum(counts, 1)[:, None]
     basis = f"covariance of all {covariances.count} representations"
@@ -118,12 +118,14 @@ def _of_kept(sample: Sample, *, about_mean: bool) -> Spectrum:
     rounding = partial(
         _without_rounding, width=width, eps=float(torch.finfo(sample.dtype).eps), size=size
     )
-    above = rounding(values[None], np.array([float(count)]))[0] > 0
+    above = rounding(values[None], np.array([float(count)]), values[:1])[0] > 0
     values, scores = values[above], scores[:, above]
     counts = sample.kept.sum(axis=0).astype(np.float64)
     without, squares = _leaving_out(values, scores, _members(sample), counts[1:], about_mean)
-    every = rounding(np.concatenate([values[None], without]), counts)
-    squares = np.append(values @ values, squares)
+    # What is left without a block is no more accurate than the whole that it is a part of.
+    largest = np.repeat(values[:1] if len(values) else [0.0], len(counts))
+    every = rounding(np.concatenate([values[None], without]), counts, largest)
+    squares = np.where(every.any(axis=1), np.append(values @ values, squares), 0.0)
     per = np.maximum(counts, 1)
     return Spectrum(every / per[:, None], squares / per**2, counts, width, sample.basis)
 
@@ -169,8 +171,8 @@ def _leaving_out(
         return energies, squares
     without = np.maximum(_others(energies) - shifts**2, 0)
     lead = shifts[:, :together]
-    ritz = np.linalg.eigvalsh(_others(products) - lead[:, :, None] * lead[:, None, :])
-    without[:, :together] = np.maximum(ritz[:, ::-1], 0)
+    ritz = _eigenvalues(_others(products) - lead[:, :, None] * lead[:, None, :])
+    without[:, :together] = np.maximum(ritz, 0)
     without[left == 0] = 0
     # Where a block is nearly everything the squares cancel; they are never below these.
     return without, np.maximum(squares, np.square(without).sum(axis=1))
@@ -191,8 +193,9 @@ def _decomposed(sample: Sample, *, about_mean: bool) -> tuple[Array, Array, floa
         else:  # D < K: one slice holds all dimensions
             matrix = part.T @ part
     size = float(np.median(np.sqrt(np.concatenate(energies) / count)))
-    values, vectors = np.linalg.eigh(matrix.cpu().numpy())
-    values, vectors = values[::-1], vectors[:, ::-1]
+    # Small matrices are decomposed on the CPU, wherever the representations are.
+    ascending, turned = torch.linalg.eigh(matrix.cpu())
+    values, vectors = ascending.numpy()[::-1], turned.numpy()[:, ::-1]
     scores: Array
     if few:
         scores = vectors * np.sqrt(np.maximum(values, 0))
@@ -209,6 +212,12 @@ def _about_mean(columns: Tensor) -> Tensor:
     return part
 
 
+def _eigenvalues(matrices: Array) -> Array:
+    """(R, m) eigenvalues of symmetric matrices (R, m, m), the largest first."""
+    ascending: Array = torch.linalg.eigvalsh(torch.from_numpy(matrices)).numpy()
+    return ascending[:, ::-1]
+
+
 def _others(values: Array) -> Array:
     """(G, …) for each of G the sum of all others, added up and never subtracted."""
     zero = np.zeros((1, *values.shape[1:]))
@@ -218,9 +227,11 @@ def _others(values: Array) -> Array:
     return total
 
 
-def _without_rounding(values: Array, counts: Array, width: int, eps: float, size: float) -> Array:
-    """Eigenvalues (R, m) of scatters, those that are rounding set to zero."""
+def _without_rounding(
+    values: Array, counts: Array, largest: Array, *, width: int, eps: float, size: float
+) -> Array:
+    """Eigenvalues (R, m) of scatters, those that are rounding beside ``largest`` set to zero."""
     count = counts[:, None]
-    stored = (eps / 2 * size * (np.sqrt(count) + np.sqrt(width))) ** 2
-    decomposed = np.maximum(count, width) * _EPS * values.max(axis=1, initial=0, keepdims=True)
+    stored = (eps * size * (np.sqrt(count) + np.sqrt(width))) ** 2
+    decomposed = np.maximum(count, width) * _EPS * largest[:, None]
     return np.where(values > np.maximum(stored, decomposed), values, 0.0)
