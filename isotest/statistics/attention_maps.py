@@ -78,6 +78,10 @@ def maps_of(
         NonFiniteError: a score that counts is NaN or infinite, or a query or key that counts.
         MeasurementError: shapes that do not fit together.
     """
+    if query.device.type == "mps":  # it has no float64
+        query, key = query.cpu(), key.cpu()
+        bias = None if bias is None else bias.cpu()
+        allowed = None if allowed is None else allowed.cpu()
     count = len(query) if sequences is None else sequences
     _check(query, key, bias, allowed, queries, count)
     valid = array(queries) if queries is not None else np.ones((len(query), query.shape[2]), bool)
@@ -153,7 +157,7 @@ def _scores(
     scores = (shared @ key.transpose(2, 3)).view(batch, heads, -1, length)
     scores *= scale
     if bias is not None:
-        scores += _at(bias.to(scores.dtype), index)
+        scores += _at(bias, index).to(scores.dtype)
     if softcap is not None:
         scores = scores.div_(softcap).tanh_().mul_(softcap)
     seen = None

@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
+_SQUARABLE = 1e15
+"""Scores beyond need float64, lest their squares overflow in float32."""
+
+_LARGEST = 1e150
+"""Scores beyond have squares that overflow in float64, too."""
+
 QUANTILES = {"score_q05": 0.05, "score_median": 0.5, "score_q95": 0.95}
 
 
@@ -34,7 +40,9 @@ def of_scores(scores: Tensor, seen: Tensor | None) -> tuple[dict[str, Array], ND
     ordered = _sorted(scores)
     lowest = _pick(ordered, length - keys)
     top = ordered[..., -1]
-    _require_finite(array(top), array(lowest), usable)
+    furthest = _require_finite(double(top), double(lowest), usable)
+    if furthest > _SQUARABLE and scores.dtype != torch.float64:
+        return of_scores(scores.double(), seen)
 
     below = scores.sub_(torch.where(mask_like(usable, top), top, 0)[..., None])
     weights = below.exp()
@@ -160,10 +168,13 @@ def _extreme(
     return np.where(chosen.any(axis=2), found, np.nan)
 
 
-def _require_finite(
-    top: NDArray[np.floating], lowest: NDArray[np.floating], usable: NDArray[np.bool_]
-) -> None:
-    bad = usable & ~(np.isfinite(top) & np.isfinite(lowest))
+def _require_finite(top: Array, lowest: Array, usable: NDArray[np.bool_]) -> float:
+    """The largest magnitude of a score."""
+    magnitude = np.where(usable, np.maximum(np.abs(top), np.abs(lowest)), 0)
+    bad = ~(magnitude < _LARGEST)
     if bad.any():
         head = int(np.argwhere(bad)[0][1])
-        raise NonFiniteError(f"head {head} has scores that are NaN or infinite")
+        raise NonFiniteError(
+            f"head {head} has scores that are NaN, infinite or beyond {_LARGEST:.0e}"
+        )
+    return float(magnitude.max(initial=0))

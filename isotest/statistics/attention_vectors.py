@@ -21,13 +21,16 @@ def of_vectors(name: str, x: Tensor, valid: NDArray[np.bool_], windows: int) -> 
     """(N, H) mean length of the vectors that count, and mean cosine over pairs of them."""
     x = upcast(x)
     here = torch.tensor(valid, device=x.device)[:, None]
-    norms = torch.linalg.vector_norm(x, dim=3)
+    norms = torch.linalg.vector_norm(x, dim=3, dtype=torch.float64)
     if not valid.all():
         norms = torch.where(here, norms, 0)
     if not bool(torch.isfinite(norms).all()):
         head = int((~torch.isfinite(norms)).nonzero()[0][1])
         raise NonFiniteError(f"head {head} has {name} vectors with NaN or infinite entries")
-    inverse = torch.where(norms > 0, norms.reciprocal(), 0)
+    extremes = norms[norms > 0]
+    if extremes.numel() and not 1e-15 < float(extremes.min()) <= float(extremes.max()) < 1e15:
+        x = x.double()
+    inverse = torch.where(norms > 0, norms.reciprocal(), 0).to(x.dtype)
     if not valid.all():
         x = torch.where(here[..., None], x, 0)
     common = double((inverse[..., None, :] @ x)[..., 0, :])

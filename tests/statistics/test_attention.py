@@ -329,6 +329,25 @@ def test_a_large_common_score_costs_no_digits() -> None:
     assert far["entropy"] == pytest.approx(plain["entropy"], rel=1e-6)
 
 
+@pytest.mark.parametrize("factor", [1e-25, 1e-8, 1e18])
+def test_very_small_and_very_large_vectors_keep_their_direction(factor: float) -> None:
+    of = call()
+    plain = values(observed(of.maps()))
+    small = replace(of, query=(of.query * factor).float(), key=(of.key * factor).float())
+    scaled = values(observed(small.maps()))
+    for name in ("query", "key"):
+        assert scaled[f"{name}_cosine"] == pytest.approx(plain[f"{name}_cosine"], rel=1e-5)
+        assert scaled[f"{name}_norm"] == pytest.approx(plain[f"{name}_norm"] * factor, rel=1e-5)
+
+
+def test_scores_whose_squares_overflow_float32() -> None:
+    of = call()
+    large = replace(of, query=(of.query * 1e12).float(), key=(of.key * 1e12).float())
+    found = values(observed(large.maps()))
+    assert found["score_std"] == pytest.approx(values(observed(of.maps()))["score_std"] * 1e24)
+    assert (found["row_max"], found["entropy"]) == (1, 0)
+
+
 def test_only_vectors_of_zero_length_is_a_fault_and_one_vector_is_none() -> None:
     of = call()
     of.query[:] = 0
@@ -350,7 +369,7 @@ def test_what_is_not_finite_is_an_error_that_names_the_head(where: str, value: f
 def test_scores_that_overflow_are_an_error_and_overflow_in_half_precision_is_none() -> None:
     of = call()
     of.query[:, 1], of.key[:, 1] = 1e200, 1e200
-    with pytest.raises(NonFiniteError, match="head 1 has scores that are NaN or infinite"):
+    with pytest.raises(NonFiniteError, match="head 1 has scores that are NaN, infinite"):
         of.maps()
     half = replace(of, query=of.query.clip(max=300).half(), key=of.key.clip(max=300).half())
     assert values(observed(half.maps()))["row_max"] > 0
