@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Part = TypeVar("Part", bound="Accumulator")
 
-_ENTRIES = {"cpu": 1 << 20}
+_ENTRIES = {"cpu": 1 << 21}
 _ENTRIES_ELSEWHERE = 1 << 26
 """Entries of a batch: on the CPU few enough for the caches, elsewhere enough to fill the device."""
 
