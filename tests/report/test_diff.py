@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
 
 import pytest
 
-from isotest.report.diff import changes_of, diff_document, diff_lines, paired
+from isotest.gate.diagnosis import diagnose, diagnosis_document, diagnosis_lines
+from isotest.gate.diagnosis.movement import paired
+from isotest.report.diff import changes_of, diff_document, diff_lines
 from tests.report.examples import BLOCKS, profile
 
 
@@ -77,6 +80,37 @@ def test_other_weights_are_named() -> None:
     text = "\n".join(lines)
     assert "source: the first has 'init:vit?seed=0', the second 'init:vit?seed=1'" in text
     assert "+0.2" in text
+
+
+def test_a_change_beyond_error_bar_and_floor_is_diagnosed_as_in_a_gate() -> None:
+    before = profile([0.10, 0.20, 0.20], spread=0.01)
+    after = profile([0.10, 0.45, 0.50], spread=0.0101, seed=1)
+    text = diff_lines(before, after, ["anisotropy"])
+    start = text.index("  why     at layer 1")
+    found = diagnose("anisotropy", after, before, "1")
+    assert found is not None
+    said = [line for _, line in diagnosis_lines(found)]
+    assert said[0] == "drift 100%"
+    assert [line[10:] for line in text[start + 1 :]] == said
+    assert said[-1] == "anisotropy at layer 1; no layer before 1 moved"
+    document = diff_document(before, after, ["anisotropy"])
+    assert document["format_version"] == 2
+    assert document["diagnoses"] == {"anisotropy": diagnosis_document(found)}
+    json.dumps(document, allow_nan=False)
+
+
+def test_what_is_within_error_bar_or_floor_is_not_diagnosed() -> None:
+    before = profile([0.10, 0.20])
+    for after in (profile([0.10, 0.2 + 5e-5], seed=1), profile([0.10, 0.21], spread=0.2, seed=1)):
+        assert not any("why" in line for line in diff_lines(before, after, ["anisotropy"]))
+        assert diff_document(before, after, ["anisotropy"])["diagnoses"] == {}
+
+
+def test_lengths_change_without_a_cause() -> None:
+    before, after = profile([0.1], norms=[1.0]), profile([0.1], norms=[9.0], seed=1)
+    lines = diff_lines(before, after, ["mean_norm"])
+    assert any("+8" in line for line in lines)
+    assert not any("why" in line for line in lines)
 
 
 def test_document_is_plain() -> None:

@@ -4,17 +4,19 @@ A centred spectrum does not see drift. What it can be at best depends on how the
 distributed: a share ω within sequences, which can fill k = min(N − 1, D) dimensions, the rest
 between S sequences, which fill m = min(S − 1, D) of them, no more evenly than S − 1 random vectors
 do; and a share e in the one direction in which copies of one representation, a share p of all,
-differ from the others: e = p/(1 + p), with p² the share of pairs that are copies. So the metric is
-V = M·η, with M its value for the eigenvalues
+differ from the others: e = p/(1 + p), with p² the share of pairs that are copies. With M the
+metric's value for the eigenvalues
 
     λ = (1 − e)·[ω/k in each of k dimensions, and (1 − ω)·q/m more in m of them], and e in one,
 
-q the quantiles of the law of Marchenko and Pastur (1967) with the ratio m / max(S − 1, D), and η
-how concentrated the spectrum is beyond that. Between baseline and now, copies change e, and where
-they are within sequences ω, by a factor 1 − √P_w; within-sequence collapse changes the rest of ω,
-spectral concentration η. The uncentred effective rank has one more direction, with the share D of
-the energy, which rogue dimensions and drift change. The change of V is shared out by Shapley
-values, and so adds up.
+q the quantiles of the law of Marchenko and Pastur (1967) with the ratio m / max(S − 1, D), the
+metric V is g(V) = g(M) + c, and c is how concentrated the spectrum is beyond that. g is the scale
+on which such parts add: log V of an effective rank; λ_max/Σλ itself, and 1/V of its inverse,
+``nesum``; and Σλ²/(Σλ)², which is 1/V of the participation ratio and 1/(1 + (D − 1)·V) of the
+isoscores. Between baseline and now, copies change e, and where they are within sequences ω, by a
+factor 1 − √P_w; within-sequence collapse changes the rest of ω. The uncentred effective rank has
+one more direction, with the share D of the energy, which rogue dimensions and drift change. The
+change of g(M) is shared out among them by Shapley values; that of c is spectral concentration.
 
 P and P_w are those of :mod:`.energy`; ω without copies is within/(between + within), its pots of
 lengths. A level, without a baseline, is explained as the change from isotropic data of the same
@@ -107,30 +109,34 @@ def attribute(
 
     @cache
     def model(shape: Shape) -> float:
-        return _value(metric, _spectrum(shape, now, sequences), now.width)
-
-    our_excess, their_excess = _over(after, model(ours)), _over(before, model(theirs))
+        return _of_spectrum(metric, _spectrum(shape, now, sequences))
 
     def worth(who: Collection[str]) -> float:
         def of(cause: str) -> Shape:
             return ours if cause in who else theirs
 
-        shape = Shape(
-            copies=of(DUPLICATES).copies,
-            within=of(WITHIN).within,
-            copied=of(DUPLICATES).copied,
-            rogue=of(ROGUE).rogue,
-            drift=of(DRIFT).drift,
+        return model(
+            Shape(
+                copies=of(DUPLICATES).copies,
+                within=of(WITHIN).within,
+                copied=of(DUPLICATES).copied,
+                rogue=of(ROGUE).rogue,
+                drift=of(DRIFT).drift,
+            )
         )
-        return model(shape) * (our_excess if CONCENTRATION in who else their_excess)
 
-    players = [DUPLICATES, *([ROGUE, DRIFT] if uncentred else []), WITHIN, CONCENTRATION]
+    players = [DUPLICATES, *([ROGUE, DRIFT] if uncentred else []), WITHIN]
+    parts = shapley(players, worth)
+    whole = _of_value(metric, after, now.width) - _of_value(metric, before, now.width)
+    parts[CONCENTRATION] = whole - sum(parts.values())
+    unit = (after - before) / whole if whole else 0.0
+    amounts = {cause: unit * part for cause, part in parts.items()}
     counts = [rogue(layer, several=several)[0] for layer in sides]
     return Attribution(
         metric,
         before,
         after,
-        shapley(players, worth),
+        amounts,
         _unmeasured(sides, uncentred=uncentred, several=several),
         max(counts),
     )
@@ -188,22 +194,26 @@ def _marchenko_pastur(count: int, ratio: float) -> Array:
     return result
 
 
-def _value(metric: str, spectrum: Array, width: int) -> float:
+def _of_spectrum(metric: str, spectrum: Array) -> float:
+    """g(M): the metric of these eigenvalues, on the scale on which parts add."""
     total = float(spectrum.sum())
     if metric.startswith("effective_rank"):
-        lengths = np.sqrt(spectrum)
-        shares = lengths / lengths.sum()
-        return math.exp(-float((shares * np.log(shares)).sum()))
-    if metric == "nesum":
-        return total / float(spectrum.max())
-    if metric == "spectral_anisotropy":
+        shares = np.sqrt(spectrum) / np.sqrt(spectrum).sum()
+        return -float((shares * np.log(shares)).sum())
+    if metric in ("nesum", "spectral_anisotropy"):
         return float(spectrum.max()) / total
-    ratio = total**2 / float((spectrum**2).sum())
-    return ratio if metric == "participation_ratio" else (ratio - 1.0) / max(1, width - 1)
+    return float((spectrum**2).sum()) / total**2
 
 
-def _over(found: float, model: float) -> float:
-    return found / model if model > 0 else 1.0
+def _of_value(metric: str, found: float, width: int) -> float:
+    """g(V)."""
+    if metric.startswith("effective_rank"):
+        return math.log(found)
+    if metric == "spectral_anisotropy":
+        return found
+    if metric.startswith("isoscore"):
+        return 1.0 / (1.0 + (width - 1) * found)
+    return 1.0 / found
 
 
 def _unmeasured(sides: Sequence[LayerProfile], *, uncentred: bool, several: bool) -> dict[str, str]:
