@@ -102,7 +102,7 @@ def test_isotests_own_source_is_in_the_key(change: str, tmp_path: Path) -> None:
     elif change == "add":
         (package / "gate" / "another.py").touch()
     else:
-        (package / "faults.py").rename(package / "mistakes.py")
+        (package / "selftest.py").rename(package / "trials.py")
     assert key() != before
 
 
