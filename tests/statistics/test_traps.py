@@ -115,6 +115,8 @@ def test_scale_invariance_at_the_ends_of_the_range(scale: float, dtype: torch.dt
     plain[:, :, 0] += 20.0
     expected, scaled = _estimates(plain), _estimates((plain * power).to(dtype))
     for name in NAMES:
+        if name == "partition_isotropy":
+            continue  # exponentials of lengths have a scale, by definition
         value, reference = scaled[name].value, expected[name].value
         assert value is not None
         assert reference is not None
