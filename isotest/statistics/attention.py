@@ -279,9 +279,12 @@ class CrossAttention(Attention):
 
 def _leave_out(values: Array) -> Array:
     """(1 + G, H) sums of (G, H) values: of all, then without each."""
-    before = np.cumsum(np.pad(values, ((1, 0), (0, 0))), axis=0)
-    after = np.cumsum(np.pad(values, ((0, 1), (0, 0)))[::-1], axis=0)[::-1]
-    return np.concatenate([values.sum(axis=0, keepdims=True), before[:-1] + after[1:]])
+    groups = len(values)
+    before, after = np.zeros((2, groups + 1, values.shape[1]))
+    np.cumsum(values, axis=0, out=before[1:])
+    np.cumsum(values[::-1], axis=0, out=after[1:])
+    # Added up from both sides: a difference loses the digits of what one large value leaves.
+    return np.concatenate([before[-1:], before[:-1] + after[-2::-1]])
 
 
 def _quotient(sums: Array, counts: Array) -> Array:

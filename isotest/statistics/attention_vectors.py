@@ -17,21 +17,24 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 
+_SMALL, _LARGE = 1e-15, 1e15
+"""Lengths beyond are computed in float64, lest squares of entries leave the range of float32."""
+
+
 def of_vectors(name: str, x: Tensor, valid: NDArray[np.bool_], windows: int) -> dict[str, Array]:
     """(N, H) mean length of the vectors that count, and mean cosine over pairs of them."""
-    x = upcast(x)
     here = torch.tensor(valid, device=x.device)[:, None]
-    norms = torch.linalg.vector_norm(x, dim=3, dtype=torch.float64)
-    if not valid.all():
-        norms = torch.where(here, norms, 0)
-    if not bool(torch.isfinite(norms).all()):
-        head = int((~torch.isfinite(norms)).nonzero()[0][1])
-        raise NonFiniteError(f"head {head} has {name} vectors with NaN or infinite entries")
-    extremes = norms[norms > 0]
-    if extremes.numel() and not 1e-15 < float(extremes.min()) <= float(extremes.max()) < 1e15:
-        x = x.double()
-    inverse = torch.where(norms > 0, norms.reciprocal(), 0).to(x.dtype)
-    if not valid.all():
+    everything = bool(valid.all())
+    norms = _norms(upcast(x), here, everything)
+    ordinary = norms if everything else torch.where(here, norms, 1)
+    if not bool(((ordinary > _SMALL) & (ordinary < _LARGE)).all()):
+        norms = _norms(x.double(), here, everything)
+        if not bool(torch.isfinite(norms).all()):
+            head = int((~torch.isfinite(norms)).nonzero()[0][1])
+            raise NonFiniteError(f"head {head} has {name} vectors with NaN or infinite entries")
+    x = x.to(norms.dtype)
+    inverse = torch.where(norms > 0, norms.reciprocal(), 0)
+    if not everything:
         x = torch.where(here[..., None], x, 0)
     common = double((inverse[..., None, :] @ x)[..., 0, :])
     lengths, directed = double(norms), array(norms > 0)
@@ -50,6 +53,12 @@ def of_vectors(name: str, x: Tensor, valid: NDArray[np.bool_], windows: int) -> 
     norm = np.full(n.shape, np.nan)
     np.divide(pooled(lengths.sum(axis=2)), total, out=norm, where=total > 0)
     return {f"{name}_norm": norm, f"{name}_cosine": np.clip(cosine, -1, 1)}
+
+
+def _norms(x: Tensor, here: Tensor, everything: bool) -> Tensor:
+    """(B, H, L) lengths, 0 where nothing counts."""
+    norms: Tensor = torch.linalg.vector_norm(x, dim=3)
+    return norms if everything else torch.where(here, norms, 0)
 
 
 def seen_keys(valid: NDArray[np.bool_], key: Tensor, allowed: Tensor | None) -> NDArray[np.bool_]:
