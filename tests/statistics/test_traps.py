@@ -117,6 +117,9 @@ def test_scale_invariance_at_the_ends_of_the_range(scale: float, dtype: torch.dt
     for name in NAMES:
         if name == "partition_isotropy":
             continue  # exponentials of lengths have a scale, by definition
+        if "attention" in METRICS[name].accumulator:
+            assert scaled[name].vacuous  # of scores, which there are none of here
+            continue
         value, reference = scaled[name].value, expected[name].value
         assert value is not None
         assert reference is not None
