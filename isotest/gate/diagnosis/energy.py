@@ -24,7 +24,8 @@ Copies and the common pot are taken apart, from the most specific to the most ge
 - *rogue*: their share, ``rogue_share``, of A′.
 - *concentration*: with C ``centered_anisotropy``, without its copies C′, an A′ of which centring
   leaves C′ is drift + (1 − drift)·C′. So C′(1 − A′)/(1 − C′) is no drift: representations lie on
-  one side even about their mean.
+  one side even about their mean. (C above A says that a few long representations make the mean,
+  and not the direction that all share: then C tells nothing, and this part is not known.)
 - *drift*: what is left.
 """
 
@@ -81,12 +82,21 @@ class Energy:
         return (self.common + own) / self.all
 
 
-def of_cosines(layer: LayerProfile, *, several: bool) -> Energy | None:
+def centring_tells(layer: LayerProfile) -> bool:
+    """Whether ``centered_anisotropy`` says what of the mean cosine is no drift."""
+    centred, anisotropy = value(layer, "centered_anisotropy"), value(layer, "anisotropy")
+    if centred is None or anisotropy is None:
+        return "centered_anisotropy" in layer.estimates
+    return centred <= anisotropy + max(0.01, 3 * _error(layer, "anisotropy"))
+
+
+def of_cosines(layer: LayerProfile, *, several: bool, centred: bool) -> Energy | None:
     """The pots of directions, each of length one; ``None`` where anisotropy is unknown.
 
     Args:
         layer: where.
         several: whether rogue dimensions were counted; see :func:`.reading.rogue`.
+        centred: whether :func:`centring_tells`, on both sides.
     """
     anisotropy, intra = value(layer, "anisotropy"), value(layer, "intra_similarity")
     if anisotropy is None:
@@ -96,7 +106,7 @@ def of_cosines(layer: LayerProfile, *, several: bool) -> Energy | None:
     if intra is not None:  # else every sequence has one representation, or it was not measured
         between, within = max(0.0, intra - common), 1.0 - _part(intra)
     noise = max(_error(layer, "anisotropy"), _error(layer, "intra_similarity"))
-    return _energy(layer, common, between, within, 3 * noise, several=several)
+    return _energy(layer, common, between, within, 3 * noise, several=several, centred=centred)
 
 
 def of_lengths(layer: LayerProfile, *, several: bool) -> Energy | None:
@@ -115,7 +125,7 @@ def of_lengths(layer: LayerProfile, *, several: bool) -> Energy | None:
         common = min(common, 1.0 - within)
         between = 1.0 - common - within
         noise = max(noise, 2 * residual * _error(layer, "rank_residual"))
-    return _energy(layer, common, between, within, 3 * noise, several=several, mean=True)
+    return _energy(layer, common, between, within, 3 * noise, several=several, centred=False)
 
 
 def _energy(
@@ -126,7 +136,7 @@ def _energy(
     noise: float,
     *,
     several: bool,
-    mean: bool = False,
+    centred: bool,
 ) -> Energy:
     alike = _part(value(layer, "anisotropy") or 0.0)
     pairs = share(layer, "duplicate_pairs")
@@ -136,7 +146,7 @@ def _energy(
     of_rogue = rogue(layer, several=several)[1] * rest
     left = without_copies(share(layer, "centered_anisotropy"), pairs)
     skewed = 0.0
-    if not mean and 0 < left < 1 and others > 0:
+    if centred and 0 < left < 1 and others > 0:
         skewed = min(1.0, left * (1.0 - others) / (1.0 - left) / others)
     copied = copied_within(layer)
     apart = within / (1.0 - copied)

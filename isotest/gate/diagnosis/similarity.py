@@ -39,7 +39,7 @@ from typing import TYPE_CHECKING
 
 from isotest.gate.diagnosis.attribution import Attribution
 from isotest.gate.diagnosis.causes import CONCENTRATION, DRIFT, DUPLICATES, ROGUE, WITHIN
-from isotest.gate.diagnosis.energy import Energy, of_cosines, of_lengths
+from isotest.gate.diagnosis.energy import Energy, centring_tells, of_cosines, of_lengths
 from isotest.gate.diagnosis.reading import measured, rogue, value
 from isotest.gate.diagnosis.shapley import shapley
 from isotest.statistics.rogue_threshold import threshold
@@ -68,8 +68,13 @@ def attribute(metric: str, now: LayerProfile, base: LayerProfile | None) -> Attr
     """
     sides = [now] if base is None else [base, now]
     several = measured("rogue_share", *sides) and measured("rogue_dimensions", *sides)
-    read = of_lengths if metric in LENGTHS else of_cosines
-    pots = [read(layer, several=several) for layer in sides]
+    centred = all(centring_tells(layer) for layer in sides)
+    pots = [
+        of_lengths(layer, several=several)
+        if metric in LENGTHS
+        else of_cosines(layer, several=several, centred=centred)
+        for layer in sides
+    ]
     levels = [_level(metric, layer) for layer in sides]
     ratio = _ratio(metric, now, base)
     ours, after = pots[-1], levels[-1]
@@ -238,14 +243,18 @@ def _mixed(theirs: Energy, ours: Energy, who: Collection[str]) -> Energy:
 
 def _unmeasured(metric: str, sides: list[LayerProfile], *, several: bool) -> dict[str, str]:
     needed = {DUPLICATES: "duplicate_pairs"}
-    if not several:
-        needed[ROGUE] = "rogue_share and rogue_dimensions"
     if metric not in LENGTHS:
         needed[CONCENTRATION] = "centered_anisotropy"
         needed[WITHIN] = "intra_similarity"
     if metric == "drift_share":
         needed[WITHIN] = "rank_residual"
     lacking = {cause: name for cause, name in needed.items() if not measured(name, *sides)}
+    if metric not in LENGTHS and not all(centring_tells(layer) for layer in sides):
+        lacking.setdefault(
+            CONCENTRATION, "centered_anisotropy, whose mean few representations make"
+        )
+    if not several:
+        lacking[ROGUE] = "rogue_share and rogue_dimensions"
     if any(value(layer, "intra_similarity") is not None for layer in sides) and not measured(
         "duplicate_pairs_within", *sides
     ):
