@@ -36,7 +36,7 @@ class Settings:
 
     Attributes:
         device: torch device.
-        dtype, samples, batch_size: instead of the suite's, if given.
+        dtype, samples, batch_size, metrics: instead of the suite's, if given.
         download: whether sources may reach the hub.
         trust_remote_code: whether hub models may run their own code.
     """
@@ -45,6 +45,7 @@ class Settings:
     dtype: str | None = None
     samples: int | Literal["all"] | None = None
     batch_size: int | None = None
+    metrics: Literal["default", "all"] | None = None
     download: bool = False
     trust_remote_code: bool = False
 
@@ -154,7 +155,7 @@ class OpenEntry:
             representation=measure.representation,
             special_tokens=measure.special_tokens,
             batch_size=self.settings.batch_size or measure.batch_size,
-            metrics=wanted_metrics(measure.metrics, self.suite.checks_of(self.spec)),
+            metrics=_metrics(self.suite, self.spec, self.settings),
             progress=None if progress is None else progress(self.spec.name, len(self.dataset)),
         )
 
@@ -199,6 +200,11 @@ def open_entry(
     return OpenEntry(suite, spec, settings, source, loaded, dataset)
 
 
+def _metrics(suite: Suite, spec: ModelSpec, settings: Settings) -> tuple[str, ...]:
+    choice = settings.metrics or suite.measure_of(spec).metrics
+    return wanted_metrics(choice, suite.checks_of(spec))
+
+
 def _reading(measure: MeasureSpec) -> Reading:
     return Reading(measure.tokenizer, measure.packing, measure.length, measure.decoder)
 
@@ -240,7 +246,7 @@ def _cache_key(
         digests=cache.digests,
     )
     measure = suite.measure_of(spec)
-    metrics = wanted_metrics(measure.metrics, suite.checks_of(spec))
+    metrics = _metrics(suite, spec, settings)
     if any(name not in METRICS.own for name in metrics):
         return None
     tokenizer = tokenizer_identity(

@@ -79,6 +79,14 @@ _HELP: tuple[tuple[str, dict[str, Any]], ...] = (
         {"metavar": "N", "help": "inputs per forward pass; the numbers do not depend on it"},
     ),
     (
+        "--isotest-metrics",
+        {
+            "choices": ("default", "all"),
+            "help": "measure these metrics instead of those the suites ask for; what their checks "
+            "judge is measured anyway",
+        },
+    ),
+    (
         "--isotest-allow-skips",
         {
             "action": "store_true",

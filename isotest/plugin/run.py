@@ -66,6 +66,7 @@ class Run:
                 dtype=options.dtype,
                 samples=options.samples,
                 batch_size=options.batch_size,
+                metrics=options.metrics,
                 download=options.download,
                 trust_remote_code=options.trust_remote_code,
             ),

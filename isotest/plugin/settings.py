@@ -29,6 +29,7 @@ class Options:
     dtype: str | None
     samples: int | Literal["all"] | None
     batch_size: int | None
+    metrics: Literal["default", "all"] | None
     allow_skips: bool
     summary: Path | None
     json: Path | None
@@ -54,6 +55,9 @@ def read_options(config: pytest.Config) -> Options:
         raise pytest.UsageError(
             f"isotest_dtype: expected float32, float64, bfloat16 or float16, found {dtype!r}"
         )
+    metrics = value_of(config, "isotest_metrics") or None
+    if metrics not in (None, "default", "all"):
+        raise pytest.UsageError(f"isotest_metrics: expected default or all, found {metrics!r}")
     prune = bool(value_of(config, "isotest_prune"))
     allow_ci_writes = bool(value_of(config, "isotest_allow_ci_writes"))
     if (update or prune) and os.environ.get("CI") and not allow_ci_writes:
@@ -71,6 +75,7 @@ def read_options(config: pytest.Config) -> Options:
         dtype=dtype,
         samples=_samples(value_of(config, "isotest_samples")),
         batch_size=_positive("--isotest-batch-size", value_of(config, "isotest_batch_size")),
+        metrics=metrics,
         allow_skips=bool(value_of(config, "isotest_allow_skips")),
         summary=_output(config, "isotest_summary"),
         json=_output(config, "isotest_json"),

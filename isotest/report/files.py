@@ -174,6 +174,14 @@ def _entry(entry: EntrySummary) -> dict[str, Any]:
     }
 
 
+def _beside(profile: Profile, metric: str, attribute: str) -> list[float | None]:
+    """What stands beside the values of a curve, a layer each."""
+    return [
+        getattr(layer.estimates[metric], attribute) if metric in layer.estimates else None
+        for layer in profile.layers
+    ]
+
+
 def _profile(profile: Profile | None) -> dict[str, Any] | None:
     """The curves, what they say about drift, and what they were measured on.
 
@@ -189,13 +197,8 @@ def _profile(profile: Profile | None) -> dict[str, Any] | None:
         "units": profile.units,
         "layers": [layer.name for layer in profile.layers],
         "curves": {name: profile.curve(name) for name in metrics},
-        "standard_errors": {
-            name: [
-                layer.estimates[name].se if name in layer.estimates else None
-                for layer in profile.layers
-            ]
-            for name in metrics
-        },
+        "standard_errors": {name: _beside(profile, name, "se") for name in metrics},
+        "isotropic": {name: _beside(profile, name, "isotropic") for name in metrics},
         "drift": drift_record(profile).model_dump(mode="json"),
         "provenance": {
             "source": provenance.source,

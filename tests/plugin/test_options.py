@@ -57,6 +57,7 @@ def test_the_flag_takes_no_value_so_that_a_path_may_follow(project: Project) -> 
         (("--isotest-model", "net=init:vit", "--isotest-model", "net=init:vit"), (), "*given twic"),
         (("--isotest-model", "nut=init:vit"), (), "*no entry is named 'nut'; did you mean 'net'*"),
         ((), ("isotest_update = some",), "isotest_update: expected missing, failing or all, fou"),
+        ((), ("isotest_metrics = some",), "isotest_metrics: expected default or all, found 'some'"),
         ((), ("isotest_dtype = int8",), "isotest_dtype: expected float32, float64, bfloat16 or f"),
         ((), ("isotest_suites = nowhere",), "*runs the suites folder, and */nowhere is not there"),
     ],

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from isotest.statistics.registry import default_metrics
+from isotest.statistics.registry import METRICS, default_metrics
 from tests.plugin.project import FOLDER, net
 
 if TYPE_CHECKING:
@@ -57,6 +57,18 @@ def test_a_check_has_its_metric_measured_though_it_is_no_default(project: Projec
     asked(project, '"default"', "[checks.effective_rank]\nbaseline = {}\nlayers = '1'\n")
     project.record()
     assert set(measured(project)) == {*default_metrics(), "effective_rank"}
+
+
+def test_a_run_may_ask_for_all_of_them(project: Project) -> None:
+    """More is measured than the baseline holds, and the same is judged."""
+    asked(project, "[]", LIMIT + "[checks.anisotropy]\nbaseline = {}\n")
+    project.record()
+    assert project.run("--isotest-metrics", "all", "--isotest-json", "all.json").ret == 0
+    document = json.loads((project.path / "all.json").read_bytes())
+    (entry,) = document["entries"]
+    assert set(entry["profile"]["curves"]) == set(METRICS)
+    # Eight dimensions hold no more than eight directions, of isotropic data nearly all of them.
+    assert all(7 < value <= 8 for value in entry["profile"]["isotropic"]["effective_rank"])
 
 
 def test_another_choice_is_another_measurement(project: Project) -> None:
