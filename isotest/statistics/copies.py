@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
     Index = NDArray[np.int64]
 
+_FEW = 64
 _SLICES = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -49,10 +50,17 @@ def _rows(sample: Sample) -> tuple[Index, NDArray[np.bool_]]:
     """(K,) which representations are equal, by a number, and which have a direction."""
     name = np.zeros(sample.count, np.uint64)
     directed = np.zeros(sample.count, bool)
+    alike = np.ones(sample.count, bool)  # whether another one was equal so far
     for columns in sample.slices():
-        part = columns.contiguous()
-        directed |= (part != 0).any(dim=1).cpu().numpy()
-        name = name * _SLICES + hashes(part.view(torch.int64).cpu().numpy())
+        for part in (columns[:, :_FEW], columns[:, _FEW:]):
+            if not alike.any() or not part.shape[1]:
+                break
+            words = part[torch.from_numpy(alike).to(part.device)].cpu()
+            directed[alike] |= (words != 0).any(dim=1).numpy()
+            name[alike] = name[alike] * _SLICES + hashes(words.view(torch.int64).numpy())
+            # Nearly always the first few entries tell all of them apart.
+            _, first, count = np.unique(name, return_inverse=True, return_counts=True)
+            alike &= (count[first] > 1) | ~directed
     return np.unique(name, return_inverse=True)[1].reshape(-1), directed
 
 
