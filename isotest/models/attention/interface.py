@@ -145,7 +145,10 @@ def _seen(
     **others: Any,
 ) -> AttentionCall | NotObservable:
     """The arguments of an attention function, as what they mean."""
-    del value, others
+    del value
+    unknown = [key for key, given in others.items() if _is_floating(given)]
+    if unknown:
+        return NotObservable(f"its function takes {unknown[0]!r}, which may change the scores")
     if name not in ("sdpa", "eager"):
         return NotObservable(f"of implementation {name!r}; use attn_implementation 'sdpa'")
     if s_aux is not None:
@@ -174,6 +177,12 @@ def _seen(
         cross=cross,
         softcap=softcap,
     )
+
+
+def _is_floating(value: object) -> bool:
+    import torch
+
+    return isinstance(value, torch.Tensor) and value.is_floating_point()
 
 
 def _asks_for_interface(module: nn.Module) -> bool:

@@ -256,3 +256,31 @@ def test_sinks_are_not_observable() -> None:
     config._attn_implementation = "eager"
     (call,), _ = seen_of(GptOssModel(config))
     assert call == NotObservable("it has sinks, which take part in the softmax and are no keys")
+
+
+def test_what_may_change_scores_in_an_unknown_way_is_not_observable() -> None:
+    from transformers import BertConfig, BertModel
+
+    sizes = {key: SMALL[key] for key in ("hidden_size", "num_hidden_layers", "vocab_size")}
+    module: Any = BertModel(BertConfig(**sizes, num_attention_heads=4, intermediate_size=16))
+    own = module.encoder.layer[0].attention.self
+    plain = own.forward
+    own.forward = lambda *args, **kwargs: plain(*args, **kwargs, tilt=torch.ones(1))
+    (call,), _ = seen_of(module)
+    assert call == NotObservable("its function takes 'tilt', which may change the scores")
+
+
+def test_other_implementations_are_not_observable(monkeypatch: pytest.MonkeyPatch) -> None:
+    from transformers.integrations.sdpa_attention import sdpa_attention_forward
+    from transformers.modeling_utils import AttentionInterface
+
+    model = load_model("init:vit?seed=0", config=VIT)
+    module: Any = model.module
+    mapping = AttentionInterface._global_mapping
+    monkeypatch.setitem(mapping, "another", sdpa_attention_forward)
+    module.config._attn_implementation_internal = "another"
+    found = entropies(of_images(model))
+    assert found["1"].undefined == (
+        "not observable: layers.0.attention: of implementation 'another'; use attn_implementation "
+        "'sdpa'"
+    )
