@@ -22,6 +22,9 @@ class Estimate:
             metric has a scale of its own) or the value is undefined.
         basis: what the value was measured from, in words, where that is a choice: how many of the
             representations, the window of a fit; ``None`` where everything enters.
+        dropped: how many of the representations that are its basis a metric could not use (copies
+            have no ratio of distances); ``None`` where it uses all of them. It may depend on the
+            weights, so unlike the basis it is no condition of a comparison.
     """
 
     value: float | None
@@ -31,3 +34,4 @@ class Estimate:
     vacuous: bool = False
     isotropic: float | None = None
     basis: str | None = None
+    dropped: int | None = None

@@ -300,6 +300,7 @@ def _layer_body(layer: LayerProfile) -> dict[str, Any]:
                 "vacuous": estimate.vacuous,
                 "isotropic": estimate.isotropic,
                 "basis": estimate.basis,
+                "dropped": estimate.dropped,
             }
             for metric, estimate in layer.estimates.items()
         },
@@ -342,6 +343,7 @@ def _profile(file: ProfileFile) -> Profile:
                         vacuous=estimate.vacuous,
                         isotropic=estimate.isotropic,
                         basis=estimate.basis,
+                        dropped=estimate.dropped,
                     )
                     for metric, estimate in layer.estimates.items()
                 },

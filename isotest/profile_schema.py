@@ -31,6 +31,7 @@ class EstimateFile(_Strict):
     vacuous: bool
     isotropic: FiniteFloat | None
     basis: Name | None
+    dropped: NonNegativeInt | None
 
 
 class ModuleFile(_Strict):

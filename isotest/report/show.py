@@ -174,7 +174,8 @@ def _bases(profile: Profile, metrics: Sequence[str], width: int) -> list[str]:
         for layer in profile.layers:
             estimate = layer.estimates.get(metric)
             if estimate is not None and estimate.basis is not None:
-                layers.setdefault(estimate.basis, []).append(layer.name)
+                dropped = f", {estimate.dropped} dropped" if estimate.dropped else ""
+                layers.setdefault(estimate.basis + dropped, []).append(layer.name)
         basis = ", ".join(
             f"from {text}" if len(layers) == 1 else f"at layer {describe_layers(names)} from {text}"
             for text, names in layers.items()

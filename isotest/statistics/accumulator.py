@@ -28,7 +28,7 @@ class Evaluated:
     Attributes:
         value: over all blocks; ``None`` where undefined.
         without: (G,) with one block left out, in block order; NaN where that leaves it undefined.
-        undefined, vacuous, isotropic, basis: as in ``isotest.estimate.Estimate``.
+        undefined, vacuous, isotropic, basis, dropped: as in ``isotest.estimate.Estimate``.
     """
 
     value: float | None
@@ -37,6 +37,7 @@ class Evaluated:
     vacuous: bool = False
     isotropic: float | None = None
     basis: str | None = None
+    dropped: int | None = None
 
 
 def evaluated(values: NDArray[np.float64], *, isotropic: float | None = None) -> Evaluated:

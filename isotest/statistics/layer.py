@@ -176,14 +176,13 @@ class LayerStatistics:
             return Estimate(None, undefined=reason, vacuous=vacuous)
         if not np.isfinite(evaluated.value):
             return Estimate(None, undefined="the value is beyond the range of float64")
-        isotropic, basis = evaluated.isotropic, evaluated.basis
         if not np.isfinite(evaluated.without).all():
             # Without some block there is nothing left to measure: no error bar.
-            return replace(Estimate(evaluated.value), isotropic=isotropic, basis=basis)
+            return _beside(Estimate(evaluated.value), evaluated)
         per_sequence = METRICS[name].weight == "sequences"
         sizes = self.block_sequences if per_sequence else self.block_representations
         estimate = jackknife(evaluated.value, evaluated.without.tolist(), sizes)
-        return replace(estimate, isotropic=isotropic, basis=basis)
+        return _beside(estimate, evaluated)
 
     def _count(self, batch: Batch) -> None:
         directed = batch.directed  # refuses what is not finite before anything is counted
@@ -215,6 +214,15 @@ class LayerStatistics:
             expected = self._width or "at least 1"
             raise MeasurementError(f"expected representations of width {expected}, found {width}")
         self._width = width
+
+
+def _beside(estimate: Estimate, evaluated: Evaluated) -> Estimate:
+    return replace(
+        estimate,
+        isotropic=evaluated.isotropic,
+        basis=evaluated.basis,
+        dropped=evaluated.dropped,
+    )
 
 
 def value_of(

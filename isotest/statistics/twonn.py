@@ -11,8 +11,8 @@ The largest tenth is discarded, since that is where noise and outliers stand. Ab
 upper limit; it may exceed D. Rotation, scale and a common offset change nothing.
 
 - Copies have the distance 0 and no ratio. All but one of a set of equal representations are
-  dropped; ``duplicate_share`` beside it tells how many there are. Where fewer than ``DISTINCT`` are
-  left, the dimension is undefined. Copies up to rounding stay.
+  dropped, and counted beside the value. Where fewer than ``DISTINCT`` are left, the dimension is
+  undefined. Copies up to rounding stay.
 - Where r_1 = r_2 throughout (the corners of a simplex) it is undefined.
 - Far fewer samples than e^d cannot show a dimension of d: hence the value of an isotropic sample of
   the same N and D beside it, from one draw that is always the same.
@@ -71,6 +71,7 @@ def evaluate(sample: Sample) -> Evaluated:
         values[1:],
         isotropic=_isotropic(sample.count, sample.width),
         basis=f"{sample.basis}, copies dropped, the smallest {FITTED:.0%} of the ratios",
+        dropped=sample.count - len(found.homes),
     )
 
 

@@ -81,14 +81,17 @@ def test_it_is_the_same_of_few_wide_representations(width: int) -> None:
     assert 0.2 * min(width, 10) < estimate.isotropic < 10 * width
 
 
-def test_copies_are_dropped() -> None:
+def test_copies_are_dropped_and_counted() -> None:
     x = cube(300, 3, 8)
     copied = torch.cat([x, x[:40], x[:40], torch.zeros(5, 1, 8).double()])
     once = torch.cat([x, torch.zeros(1, 1, 8).double()])
     assert twonn(copied) == pytest.approx(twonn(once), rel=1e-12)
     assert len(distances(sample_of(copied[:, 0])).homes) == 301
-    basis = layer_of(copied).estimates()[NAME].basis
-    assert basis == "all 385 representations, copies dropped, the smallest 90% of the ratios"
+    estimate = layer_of(copied).estimates()[NAME]
+    assert estimate.dropped == 385 - 301
+    assert estimate.basis == (
+        "all 385 representations, copies dropped, the smallest 90% of the ratios"
+    )
 
 
 def test_minus_zero_is_zero() -> None:
