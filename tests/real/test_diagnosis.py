@@ -173,6 +173,13 @@ def half_copied() -> Rewrite:
     return plant
 
 
+def half_copied_within(x: Tensor) -> Tensor:
+    """Every second position of a sequence is the same as its third."""
+    x = x.clone()
+    x[:, 1::2] = x[:, 2:3]
+    return x
+
+
 @contextmanager
 def perturbed(module: nn.Module, relative: float) -> Iterator[None]:
     """Every weight times 1 + ``relative`` × a standard normal number, for a while."""
@@ -222,10 +229,17 @@ def test_the_mean_of_the_sequence_is_a_collapse_within_it(real: Real) -> None:
         assert [cause.name for cause in found.leading] == ["within-sequence collapse"], found
 
 
-def test_half_of_the_rows_copies_of_one_are_duplicates(real: Real) -> None:
-    profile = real.planted(half_copied())
-    found = real.why("duplicate_share", profile)
-    assert [cause.name for cause in found.leading] == ["duplicated representations"]
+def test_half_of_the_rows_copies_of_one_are_duplicates(minilm: Real) -> None:
+    profile = minilm.planted(half_copied())
+    for metric in ("duplicate_share", "anisotropy"):
+        found = minilm.why(metric, profile)
+        assert [cause.name for cause in found.leading] == ["duplicated representations"], found
+
+
+def test_half_of_the_positions_copies_of_one_are_duplicates(real: Real) -> None:
+    profile = real.planted(half_copied_within)
+    found = real.why("intra_similarity", profile)
+    assert [cause.name for cause in found.leading] == ["duplicated representations"], found
 
 
 def test_few_directions_are_spectral_concentration(real: Real) -> None:
