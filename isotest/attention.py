@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from isotest.attention_heads import AttentionHeads, AttentionKind
     from isotest.models.attention.call import AttentionCall, NotObservable
     from isotest.models.loaded import LoadedModel, ObservedLayer, Positions
-    from isotest.statistics.attention import CrossAttention, SelfAttention
+    from isotest.statistics.attention.accumulator import CrossAttention, SelfAttention
     from isotest.statistics.layer import LayerStatistics
 
 
@@ -40,7 +40,7 @@ class AttentionOfLayers:
         self, loaded: LoadedModel, sums: Mapping[str, LayerStatistics], model: str
     ) -> None:
         from isotest.models.attention.registry import observer_of
-        from isotest.statistics.attention import CrossAttention, SelfAttention
+        from isotest.statistics.attention.accumulator import CrossAttention, SelfAttention
 
         self._loaded = loaded
         self._model = model
@@ -107,7 +107,7 @@ class AttentionOfLayers:
 
     def _receive(self, path: str, seen: AttentionCall | NotObservable) -> None:
         from isotest.models.attention.call import NotObservable
-        from isotest.statistics.attention_maps import maps_of
+        from isotest.statistics.attention.maps import maps_of
 
         layer, units = self._layer(path), self._units
         if layer is None or units is None:
@@ -182,7 +182,7 @@ class AttentionOfLayers:
 
 def heads_of(sums: LayerStatistics) -> dict[AttentionKind, AttentionHeads]:
     """The heads of one layer by kind of attention, as far as any was wanted and observed."""
-    from isotest.statistics.attention import CrossAttention, SelfAttention
+    from isotest.statistics.attention.accumulator import CrossAttention, SelfAttention
 
     own, cross = sums.part(SelfAttention), sums.part(CrossAttention)
     found: dict[AttentionKind, AttentionHeads | None] = {

@@ -20,7 +20,7 @@ class AttentionHeads:
             query may see more than one key.
         row_max: of each head, the mean over sequences of its rows' largest weights.
         histogram: how many scores, of all heads together, fall into each of the fixed bins of
-            :mod:`isotest.statistics.attention_histogram`; those of several profiles can be added.
+            :mod:`isotest.statistics.attention.histogram`; those of several profiles can be added.
     """
 
     modules: tuple[tuple[str, int], ...]

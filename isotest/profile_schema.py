@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, NonNegativeInt, PositiveInt
 
-from isotest.statistics.attention_histogram import BINS
+from isotest.statistics.attention.histogram import BINS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isotest.errors import MeasurementError, NonFiniteError
-from isotest.statistics.attention import SelfAttention
-from isotest.statistics.attention_histogram import BINS, edges
-from isotest.statistics.attention_maps import ROWS, maps_of
+from isotest.statistics.attention.accumulator import SelfAttention
+from isotest.statistics.attention.histogram import BINS, edges
+from isotest.statistics.attention.maps import ROWS, maps_of
 from isotest.statistics.blocks import block_of
 from isotest.statistics.layer import LayerStatistics
 from isotest.statistics.registry import METRICS
@@ -23,7 +23,7 @@ from tests.statistics import naive_attention as naive
 
 if TYPE_CHECKING:
     from isotest.statistics.accumulator import Evaluated
-    from isotest.statistics.attention_maps import Maps
+    from isotest.statistics.attention.maps import Maps
 
 NAMES = [name for name in METRICS if name.startswith("attention_")]
 

@@ -88,7 +88,7 @@ def _metrics(prefix: str, kind: str, where: str) -> Iterator[Metric]:
             worse=row.worse,
             floor=row.floor,
             floor_scale=name if row.relative else None,
-            accumulator=f"isotest.statistics.attention:{kind}",
+            accumulator=f"isotest.statistics.attention.accumulator:{kind}",
             source=row.source,
             lowest=row.lowest,
             highest=row.highest,

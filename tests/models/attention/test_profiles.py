@@ -19,7 +19,7 @@ from isotest.models.attention import registry
 from isotest.models.attention.call import AttentionCall, NotObservable
 from isotest.models.attention.interface import observer
 from isotest.profile_json import dump_profile, load_profile
-from isotest.statistics.attention_histogram import BINS
+from isotest.statistics.attention.histogram import BINS
 from tests.gate.profiles import judge
 from tests.models.attention.families import loaded
 from tests.models.attention.witness import loaded as as_loaded

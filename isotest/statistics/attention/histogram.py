@@ -10,9 +10,8 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
 SCALE = 0.05
@@ -30,6 +29,8 @@ def edges() -> NDArray[np.float64]:
     >>> edges()[[0, 89, 90, 91, 180]].round(4).tolist()
     [-202.5771, -0.005, 0.0, 0.005, 202.5771]
     """
+    import numpy as np  # here, for profiles are read where numpy is not wanted
+
     values: NDArray[np.float64] = SCALE * np.sinh(STEP * np.arange(-REACH, REACH + 1))
     values.flags.writeable = False
     return values

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 
 from isotest.errors import NonFiniteError
-from isotest.statistics.attention_arrays import array, double, mask_like, quotient
-from isotest.statistics.attention_histogram import edges
+from isotest.statistics.attention.arrays import array, double, mask_like, quotient
+from isotest.statistics.attention.histogram import edges
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from isotest.errors import NonFiniteError
-from isotest.statistics.attention_arrays import array, double, upcast
+from isotest.statistics.attention.arrays import array, double, upcast
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -15,9 +15,9 @@ import numpy as np
 import torch
 
 from isotest.errors import MeasurementError
-from isotest.statistics.attention_arrays import array, upcast
-from isotest.statistics.attention_rows import of_scores
-from isotest.statistics.attention_vectors import of_vectors, seen_keys
+from isotest.statistics.attention.arrays import array, upcast
+from isotest.statistics.attention.rows import of_scores
+from isotest.statistics.attention.vectors import of_vectors, seen_keys
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,7 +1,7 @@
 """Attention of one layer: scores, softmax rows, queries and keys, from any number of batches.
 
 Every metric is a mean over sequences and then over heads of what one head shows of one sequence
-(:mod:`isotest.statistics.attention_maps`), all heads of all attention modules of the layer counting
+(:mod:`isotest.statistics.attention.maps`), all heads of all attention modules of the layer counting
 alike; a module that runs several times for a layer shows the sequence several times. Scores are
 ``scale · q·kᵀ`` with what is added as bias; they and their softmax run over the keys that a query
 may see, n of them. Tokens that a tokenizer or a model adds are seen, so they count; padding does
@@ -42,8 +42,8 @@ import numpy as np
 
 from isotest.attention_heads import AttentionHeads
 from isotest.statistics.accumulator import Evaluated, undefined
-from isotest.statistics.attention_histogram import BINS
-from isotest.statistics.attention_maps import ROWS
+from isotest.statistics.attention.histogram import BINS
+from isotest.statistics.attention.maps import ROWS
 from isotest.statistics.blocks import BLOCKS, block_of
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from isotest.statistics.attention_maps import Maps
+    from isotest.statistics.attention.maps import Maps
     from isotest.statistics.batch import Batch
 
     Array = NDArray[np.float64]

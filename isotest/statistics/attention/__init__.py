@@ -1,0 +1,1 @@
+"""Attention of one layer: scores, softmax rows, queries and keys, and their mergeable state."""
