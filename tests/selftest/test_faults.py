@@ -15,6 +15,7 @@ from isotest.measurement import measure_loaded
 from isotest.models.architecture import weights_fingerprint
 from isotest.models.load import load_model
 from isotest.selftest import STRENGTHS
+from isotest.statistics.registry import default_metrics
 
 if TYPE_CHECKING:
     from isotest.data.dataset import Dataset
@@ -33,7 +34,8 @@ def digits() -> tuple[LoadedModel, Dataset]:
 
 
 def measured(loaded: LoadedModel, dataset: Dataset) -> Profile:
-    return measure_loaded(loaded, dataset, source="sample:digits", model="digits")
+    metrics = (*default_metrics(), "duplicate_share")
+    return measure_loaded(loaded, dataset, source="sample:digits", model="digits", metrics=metrics)
 
 
 def planted(digits: tuple[LoadedModel, Dataset], name: str, strength: float) -> Profile:

@@ -101,7 +101,6 @@ SUMS: tuple[Metric, ...] = (
         accumulator=_COSINES,
         source="Timkey and van Schijndel 2021",
         lowest=0.0,
-        default=False,
     ),
     Metric(
         name="rogue_dimensions",
@@ -111,7 +110,6 @@ SUMS: tuple[Metric, ...] = (
         accumulator=_COSINES,
         source="Timkey and van Schijndel 2021",
         lowest=0.0,
-        default=False,
     ),
     Metric(
         name="massive",
@@ -153,6 +151,7 @@ SUMS: tuple[Metric, ...] = (
         accumulator=_RESIDUAL,
         source="Dong, Cordonnier and Loukas 2021",
         lowest=0.0,
+        default=False,
     ),
     Metric(
         name="duplicate_share",
@@ -163,6 +162,7 @@ SUMS: tuple[Metric, ...] = (
         source="count of distinct rows",
         lowest=0.0,
         highest=1.0,
+        default=False,
     ),
     Metric(
         name="duplicate_pairs",
