@@ -54,7 +54,7 @@ def in_conflict(content: bytes) -> bytes:
         (lambda _: b"\xff\xfe", "expected UTF-8 text*"),
         (cut, "not JSON, perhaps cut short: *"),
         (edited, "its content does not match its own digest: it was edited or damaged *"),
-        (foreign, "written by isotest * in format 99; this isotest reads format 1; upgrade*"),
+        (foreign, "written by isotest * in format 99; this isotest reads format 2; upgrade*"),
         (in_conflict, "it holds the marks of an unresolved merge conflict*"),
     ],
 )
