@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from isotest.selftest import SuiteTest
 
-# Attention is planted in where it is measured, which no check of these suites asks for.
+# Attention is planted in where it is measured, which no check of the suite below asks for.
 PLANTED = [fault.name for fault in FAULTS if fault.name != "saturated head"]
 GRADED = [fault.name for fault in FAULTS if fault.graded and fault.name in PLANTED]
 
@@ -102,7 +102,7 @@ def test_the_digits_suite_objects_to_every_fault() -> None:
     )
     assert run.returncode == 0, run.stdout + run.stderr
     (row,) = [line.split() for line in run.stdout.splitlines() if line.startswith("digits ")]
-    assert row == ["digits", "green", *["red"] * len(PLANTED)]
+    assert row == ["digits", "green", *["red"] * len(FAULTS)]
     assert "every full fault is red" in run.stdout
     # What goes on is said beside it, a line a fault.
     assert run.stderr.count("isotest: digits: ") == 2 + len(FAULTS)
