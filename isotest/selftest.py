@@ -320,11 +320,20 @@ def objections(
         profile: what was measured.
         baseline: what it is compared with; ``None`` if there is none.
     """
-    reasons = {name: _reason(name, check, profile, baseline) for name, check in checks.items()}
+    differences = [] if baseline is None else comparable(profile, baseline)
+    reasons = {
+        name: _reason(name, check, profile, baseline, differences) for name, check in checks.items()
+    }
     return {name: reason for name, reason in reasons.items() if reason is not None}
 
 
-def _reason(name: str, check: Check, profile: Profile, baseline: Profile | None) -> Reason | None:
+def _reason(
+    name: str,
+    check: Check,
+    profile: Profile,
+    baseline: Profile | None,
+    differences: Sequence[str],
+) -> Reason | None:
     """Why a check is red; ``None`` if it is green."""
     accepts, lenient = False, check
     if not isinstance(check, FiniteCheck):
@@ -336,7 +345,7 @@ def _reason(name: str, check: Check, profile: Profile, baseline: Profile | None)
         baseline,
         name,
         lenient,
-        differences=[] if baseline is None else comparable(profile, baseline),
+        differences=differences,
         context=MessageContext.for_library(profile.suite, profile.model),
     )
     if verdict.outcome is Outcome.PASSED or (verdict.allowed and accepts):

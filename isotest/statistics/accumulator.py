@@ -88,12 +88,13 @@ def divide(numerator: NDArray[np.float64], by: NDArray[np.float64]) -> NDArray[n
 
 
 def totals(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(1 + G,) the sum of G values, then the sums of all values but one.
+    """(1 + G, …) the sum of G values (G, …), then the sums of all values but one.
 
     >>> totals(np.array([1.0, 2.0, 4.0])).tolist()
     [7.0, 6.0, 5.0, 3.0]
     """
-    before = np.cumsum(np.append(0, values))
-    after = np.cumsum(np.append(0, values[::-1]))[::-1]
+    zero = np.zeros((1, *values.shape[1:]))
+    before = np.cumsum(np.concatenate([zero, values]), axis=0)
+    after = np.cumsum(np.concatenate([zero, values[::-1]]), axis=0)[::-1]
     # Added up from both sides: a difference loses the digits of what one large value leaves.
-    return np.append(values.sum(), before[:-1] + after[1:])
+    return np.concatenate([values.sum(axis=0, keepdims=True), before[:-1] + after[1:]])

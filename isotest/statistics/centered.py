@@ -18,7 +18,7 @@ import torch
 from isotest.statistics.accumulator import Evaluated, divide, undefined
 from isotest.statistics.blocks import block_of
 from isotest.statistics.layer import value_of
-from isotest.statistics.sample import without_each
+from isotest.statistics.sample import centre, without_each
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,9 +66,7 @@ def _centred(sample: Sample, chosen: NDArray[np.bool_]) -> Tensor:
     products: Tensor | None = None
     for columns in sample.slices():
         part = columns if index is None else columns[index]
-        # Less the first one first: near each other, they are subtracted without rounding.
-        part -= part[0].clone()
-        part -= part.mean(dim=0)
+        centre(part)
         if part.shape[1] == sample.width:
             return part
         if products is None:

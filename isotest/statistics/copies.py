@@ -17,7 +17,6 @@ import numpy as np
 import torch
 
 from isotest.statistics.accumulator import Evaluated, divide, undefined
-from isotest.statistics.blocks import block_of
 from isotest.statistics.duplicates import hashes
 from isotest.statistics.layer import value_of
 
@@ -37,11 +36,12 @@ _SLICES = np.uint64(0x9E3779B97F4A7C15)
 def evaluate(sample: Sample) -> Evaluated:
     """The metric over everything kept and without each block."""
     names, directed = _rows(sample)
-    names, units = names[directed], sample.units[directed]
-    pairs = _between_units(np.zeros(len(units), np.int64), units, sample.blocks)
+    names, units, places = names[directed], sample.units[directed], sample.places[directed]
+    groups = len(sample.blocks)
+    pairs = _between_units(np.zeros(len(units), np.int64), units, places, groups)
     if not len(units) or not pairs[0]:
         return undefined("there are no two independent units with a direction")
-    copies = _between_units(names, units, sample.blocks)
+    copies = _between_units(names, units, places, groups)
     shares = divide(copies, pairs)
     return Evaluated(float(shares[0]), shares[1:], basis=sample.basis)
 
@@ -64,16 +64,15 @@ def _rows(sample: Sample) -> tuple[Index, NDArray[np.bool_]]:
     return np.unique(name, return_inverse=True)[1].reshape(-1), directed
 
 
-def _between_units(names: Index, units: Index, blocks: Index) -> Array:
+def _between_units(names: Index, units: Index, block: Index, groups: int) -> Array:
     """(1 + G,) ordered pairs of one name and two units: overall, then without each block."""
-    block = np.searchsorted(blocks, block_of(units))
     count = int(names.max(initial=-1)) + 1
-    by_block = np.zeros((count, len(blocks)))
+    by_block = np.zeros((count, groups))
     np.add.at(by_block, (names, block), 1.0)
     _, first, own = np.unique(
         np.stack([names, units]), axis=1, return_index=True, return_counts=True
     )
-    inside = np.bincount(block[first], weights=own.astype(np.float64) ** 2, minlength=len(blocks))
+    inside = np.bincount(block[first], weights=own.astype(np.float64) ** 2, minlength=groups)
     overall = by_block.sum(axis=1)
     everything = np.append((overall**2).sum(), ((overall[:, None] - by_block) ** 2).sum(axis=0))
     within = np.append(inside.sum(), inside.sum() - inside)

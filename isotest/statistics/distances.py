@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from isotest.statistics.blocks import block_of
+from isotest.statistics.sample import centre
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -48,10 +48,7 @@ def distances(sample: Sample) -> Distances:
     chosen = torch.from_numpy(first).to(sample.device)
     products = torch.zeros(len(first), len(first), dtype=torch.float64, device=sample.device)
     for columns in sample.slices():
-        rows = columns[chosen]
-        # Less the first one first: near each other, they are subtracted without rounding.
-        rows -= rows[0].clone()
-        rows -= rows.mean(dim=0)
+        rows = centre(columns[chosen])
         products.addmm_(rows, rows.T)
     lengths = products.diagonal().clone()
     squares = products.mul_(-2).add_(lengths).add_(lengths[:, None])
@@ -79,10 +76,9 @@ def _distinct(sample: Sample) -> tuple[Index, Index]:
 
 
 def _homes(sample: Sample, label: Index, count: int) -> Index:
-    place = np.searchsorted(sample.blocks, block_of(sample.units))
     low, high = np.full(count, len(sample.blocks)), np.full(count, -1)
-    np.minimum.at(low, label, place)
-    np.maximum.at(high, label, place)
+    np.minimum.at(low, label, sample.places)
+    np.maximum.at(high, label, sample.places)
     return np.where(low == high, low, -1)
 
 

@@ -51,6 +51,7 @@ class Kept:
         self._stride = 1
         self._rounds = 1
         self._seen = 0
+        self._spectral = any(METRICS[name].covariance for name in metrics)
         self._covariances: Covariances | None = None
         self._too_many = False
         self._rows: list[Tensor] = []
@@ -61,7 +62,7 @@ class Kept:
         """Keep what is to be kept of a batch."""
         self._seen += int(batch.counts.sum())
         width = batch.raw.shape[2]
-        if width <= NARROW and any(METRICS[name].covariance for name in self._metrics):
+        if self._spectral and width <= NARROW:
             self._covariances = self._covariances or Covariances(width)
             self._covariances.update(batch)
         if self._too_many:

@@ -38,14 +38,12 @@ from isotest.statistics.accumulator import Evaluated, undefined
 from isotest.statistics.blocks import block_of
 from isotest.statistics.gaussian import isotropic_sample
 from isotest.statistics.layer import value_of
+from isotest.statistics.sample import Sample
+from isotest.statistics.spectrum import second_moments
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from numpy.typing import NDArray
     from torch import Tensor
-
-    from isotest.statistics.sample import Sample
 
     Array = NDArray[np.float64]
 
@@ -57,13 +55,13 @@ _FAR = 1e300
 def evaluate(sample: Sample) -> Evaluated:
     """The metric over everything kept and without each block."""
     count, width = sample.count, sample.width
-    projections = _projections(sample.slices, count, width)
+    projections = torch.from_numpy(sample.once(second_moments).scores)
     if not bool(projections.any()):
         return undefined("all representations have zero length: they have no directions")
     half = sample.exponent // 2  # in two steps: 2^1024 is itself out of range
     for power in (half, sample.exponent - half):
-        projections = projections.mul_(2.0**power).clamp_(-_FAR, _FAR)
-    members = block_of(sample.units)[:, None] == sample.blocks  # (K, G)
+        projections = projections.mul(2.0**power).clamp_(-_FAR, _FAR)
+    members = ~sample.kept[:, 1:]  # (K, G)
     by_block = np.stack([_log_z(projections[torch.from_numpy(own)]) for own in members.T])
     ratios = _log_ratios(by_block, members.sum(axis=0), empty=width > projections.shape[1])
     if ratios[0] < _SMALLEST:
@@ -77,27 +75,6 @@ def evaluate(sample: Sample) -> Evaluated:
         isotropic=_isotropic(count, width, length),
         basis=sample.basis,
     )
-
-
-def _projections(slices: Callable[[], Iterable[Tensor]], count: int, width: int) -> Tensor:
-    """(K, min(K, D)) c·x_i on the CPU, c the eigenvectors of XᵀX, in their order.
-
-    With K < D they follow from the eigenvectors v of XXᵀ: c·x_i = √λ v_i. The D − K others, of
-    eigenvalue 0, are left out.
-    """
-    if count >= width:
-        (rows,) = slices()
-        vectors = torch.linalg.eigh(rows.T @ rows)[1]
-        along: Tensor = rows @ vectors
-        return along.cpu()
-    products: Tensor | None = None
-    for rows in slices():
-        part = rows @ rows.T
-        products = part if products is None else products.add_(part)
-    assert products is not None
-    values, vectors = torch.linalg.eigh(products)
-    scores: Tensor = vectors * values.clamp(min=0).sqrt()
-    return scores.cpu()
 
 
 def _log_z(projections: Tensor) -> Array:
@@ -141,8 +118,9 @@ def _isotropic(count: int, width: int, length: float) -> float:
 
 @lru_cache(maxsize=4)
 def _gaussian(count: int, width: int) -> Tensor:
-    points = isotropic_sample(count, width)
-    return _projections(lambda: [points], count, points.shape[1])
+    points, every = isotropic_sample(count, width), np.arange(count)
+    sample = Sample([points], every, every, np.unique(block_of(every)), seen=count)
+    return torch.from_numpy(second_moments(sample).scores)
 
 
 def partition_isotropy(x: Tensor, units: Tensor | None = None, mask: Tensor | None = None) -> float:

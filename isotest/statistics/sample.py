@@ -91,6 +91,12 @@ class Sample:
         """(K, 1 + G) who is in: first everybody, then everybody but the members of a block."""
         return without_each(self.units, self.blocks)
 
+    @cached_property
+    def places(self) -> Index:
+        """(K,) which of the G blocks each is of, by its place among them."""
+        places: Index = np.searchsorted(self.blocks, block_of(self.units))
+        return places
+
     def slices(self) -> Iterator[Tensor]:
         """(K, ≤ ``SLICE``) float64 columns of the representations, from the first dimension on.
 
@@ -122,6 +128,14 @@ class Sample:
         if self._rows[0].dtype != torch.float64:
             return 0
         return int(np.frexp(max(float(part.abs().max()) for part in self._rows))[1])
+
+
+def centre(rows: Tensor) -> Tensor:
+    """(N, D) rows less their mean, in place."""
+    # Less the first one first: near each other, they are subtracted without rounding.
+    rows -= rows[0].clone()
+    rows -= rows.mean(dim=0)
+    return rows
 
 
 def without_each(units: Index, blocks: Index) -> NDArray[np.bool_]:

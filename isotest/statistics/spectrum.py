@@ -32,11 +32,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from isotest.statistics.blocks import block_of
+from isotest.statistics.accumulator import totals
+from isotest.statistics.sample import centre
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from torch import Tensor
 
     from isotest.statistics.covariance import Covariances
     from isotest.statistics.sample import Sample
@@ -114,7 +114,8 @@ def _of_covariances(covariances: Covariances, blocks: Index, *, about_mean: bool
 
 def _of_kept(sample: Sample, *, about_mean: bool) -> Spectrum:
     count, width = sample.count, sample.width
-    values, scores, size = _decomposed(sample, about_mean=about_mean)
+    decomposed = sample.once(centred_moments if about_mean else second_moments)
+    values, scores, size = decomposed.values, decomposed.scores, decomposed.size
     rounding = partial(
         _without_rounding, width=width, eps=float(torch.finfo(sample.dtype).eps), size=size
     )
@@ -132,8 +133,7 @@ def _of_kept(sample: Sample, *, about_mean: bool) -> Spectrum:
 
 def _members(sample: Sample) -> list[Index]:
     """The representations of each of G blocks."""
-    of_block = np.searchsorted(sample.blocks, block_of(sample.units))
-    return [np.flatnonzero(of_block == block) for block in range(len(sample.blocks))]
+    return [np.flatnonzero(sample.places == block) for block in range(len(sample.blocks))]
 
 
 def _leaving_out(
@@ -169,17 +169,41 @@ def _leaving_out(
         )
     if len(values) == 0:
         return energies, squares
-    without = np.maximum(_others(energies) - shifts**2, 0)
+    without = np.maximum(totals(energies)[1:] - shifts**2, 0)
     lead = shifts[:, :together]
-    ritz = _eigenvalues(_others(products) - lead[:, :, None] * lead[:, None, :])
+    ritz = _eigenvalues(totals(products)[1:] - lead[:, :, None] * lead[:, None, :])
     without[:, :together] = np.maximum(ritz, 0)
     without[left == 0] = 0
     # Where a block is nearly everything the squares cancel; they are never below these.
     return without, np.maximum(squares, np.square(without).sum(axis=1))
 
 
-def _decomposed(sample: Sample, *, about_mean: bool) -> tuple[Array, Array, float]:
-    """Eigenvalues of the scatter, largest first, (K, m) scores, and the median dimension's size."""
+@dataclass(frozen=True)
+class Moments:
+    """The scatter of kept representations, decomposed.
+
+    Attributes:
+        values: (m,) its eigenvalues, the largest first, m the smaller of K and D.
+        scores: (K, m) coordinates of the representations along its eigenvectors.
+        size: the median over dimensions of their root mean square.
+    """
+
+    values: Array
+    scores: Array
+    size: float
+
+
+def centred_moments(sample: Sample) -> Moments:
+    """Of the representations about their mean."""
+    return _moments(sample, about_mean=True)
+
+
+def second_moments(sample: Sample) -> Moments:
+    """Of the representations as they are: XᵀX."""
+    return _moments(sample, about_mean=False)
+
+
+def _moments(sample: Sample, *, about_mean: bool) -> Moments:
     count, width = sample.count, sample.width
     few = count <= width
     side = count if few else width
@@ -187,7 +211,7 @@ def _decomposed(sample: Sample, *, about_mean: bool) -> tuple[Array, Array, floa
     energies = []
     for columns in sample.slices():
         energies.append(columns.square().sum(dim=0).cpu().numpy())
-        part = _about_mean(columns) if about_mean else columns
+        part = centre(columns) if about_mean else columns
         if few:
             matrix.addmm_(part, part.T)
         else:  # D < K: one slice holds all dimensions
@@ -202,29 +226,13 @@ def _decomposed(sample: Sample, *, about_mean: bool) -> tuple[Array, Array, floa
     else:
         onto = torch.from_numpy(vectors.copy()).to(sample.device)
         scores = (part @ onto).cpu().numpy()
-    return values, scores, size
-
-
-def _about_mean(columns: Tensor) -> Tensor:
-    # Less the first one first: near each other, they are subtracted without rounding.
-    part = columns - columns[0]
-    part -= part.mean(dim=0)
-    return part
+    return Moments(values, scores, size)
 
 
 def _eigenvalues(matrices: Array) -> Array:
     """(R, m) eigenvalues of symmetric matrices (R, m, m), the largest first."""
     ascending: Array = torch.linalg.eigvalsh(torch.from_numpy(matrices)).numpy()
     return ascending[:, ::-1]
-
-
-def _others(values: Array) -> Array:
-    """(G, …) for each of G the sum of all others, added up and never subtracted."""
-    zero = np.zeros((1, *values.shape[1:]))
-    before = np.cumsum(np.concatenate([zero, values[:-1]]), axis=0)
-    after = np.cumsum(np.concatenate([zero, values[:0:-1]]), axis=0)[::-1]
-    total: Array = before + after
-    return total
 
 
 def _without_rounding(

@@ -24,7 +24,6 @@ import torch
 from scipy.special import hyp0f1
 
 from isotest.statistics.accumulator import Evaluated, undefined
-from isotest.statistics.blocks import block_of
 from isotest.statistics.layer import value_of
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ def evaluate(sample: Sample) -> Evaluated:
         )
     kernel = cosines.sub_(1).mul_(4).exp_()  # ‖u − v‖² = 2 − 2 u·v
     kernel.fill_diagonal_(0)
-    members = block_of(sample.units)[:, None] == sample.blocks  # (K, G)
+    members = ~sample.kept[:, 1:]  # (K, G)
     inside = torch.from_numpy((members & directed[:, None]).astype(np.float64)).to(kernel.device)
     between: Array = (inside.T @ (kernel @ inside)).cpu().numpy()  # (G, G)
     kept = np.append(

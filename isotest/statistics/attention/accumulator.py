@@ -41,7 +41,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import numpy as np
 
 from isotest.attention_heads import AttentionHeads
-from isotest.statistics.accumulator import Evaluated, undefined
+from isotest.statistics.accumulator import Evaluated, divide, totals, undefined
 from isotest.statistics.attention.histogram import BINS
 from isotest.statistics.attention.maps import ROWS
 from isotest.statistics.blocks import BLOCKS, block_of
@@ -237,8 +237,8 @@ class Attention:
         for module in self._modules.values():
             means = module.means[name]
             counts = means.counts[blocks]
-            total = _leave_out(counts)
-            parts.append(_quotient(_leave_out(counts * means.means[blocks]), total))
+            total = totals(counts)
+            parts.append(divide(totals(counts * means.means[blocks]), total))
         return np.concatenate(parts, axis=1)
 
     def _score_std(self, blocks: NDArray[np.int64]) -> Array:
@@ -253,9 +253,9 @@ class Attention:
             start = sum(part.shape[1] for part in between)
             offset = means[:1, start : start + own.heads]
             moved = own.means[blocks] - offset
-            total = _leave_out(counts)
-            first = _quotient(_leave_out(counts * moved), total)
-            second = _quotient(_leave_out(own.spread[blocks] + counts * moved**2), total)
+            total = totals(counts)
+            first = divide(totals(counts * moved), total)
+            second = divide(totals(own.spread[blocks] + counts * moved**2), total)
             between.append(second - first**2)
         about = means - _over_heads(means)[:, None]
         variance = _over_heads(within + np.concatenate(between, axis=1) + about**2)
@@ -277,26 +277,7 @@ class CrossAttention(Attention):
     kind = "cross-attention"
 
 
-def _leave_out(values: Array) -> Array:
-    """(1 + G, H) sums of (G, H) values: of all, then without each."""
-    groups = len(values)
-    before, after = np.zeros((2, groups + 1, values.shape[1]))
-    np.cumsum(values, axis=0, out=before[1:])
-    np.cumsum(values[::-1], axis=0, out=after[1:])
-    # Added up from both sides: a difference loses the digits of what one large value leaves.
-    return np.concatenate([before[-1:], before[:-1] + after[-2::-1]])
-
-
-def _quotient(sums: Array, counts: Array) -> Array:
-    result = np.full(sums.shape, np.nan)
-    np.divide(sums, counts, out=result, where=counts > 0)
-    return result
-
-
 def _over_heads(values: Array) -> Array:
     """(1 + G,) mean over the heads that have a value."""
     here = ~np.isnan(values)
-    counts = here.sum(axis=1)
-    result = np.full(len(values), np.nan)
-    np.divide(np.where(here, values, 0).sum(axis=1), counts, out=result, where=counts > 0)
-    return result
+    return divide(np.where(here, values, 0).sum(axis=1), here.sum(axis=1, dtype=np.float64))

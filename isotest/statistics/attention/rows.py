@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from isotest.errors import NonFiniteError
+from isotest.statistics.accumulator import divide
 from isotest.statistics.attention.arrays import array, double, mask_like, quotient
 from isotest.statistics.attention.histogram import edges
 
@@ -155,10 +156,7 @@ def _weight(score: Array, top: Array, partition: Array, usable: NDArray[np.bool_
 
 def _mean(values: Array, chosen: NDArray[np.bool_]) -> Array:
     """(N, H) mean over the chosen rows; NaN without any."""
-    counts = chosen.sum(axis=2)
-    result = np.full(counts.shape, np.nan)
-    np.divide(np.where(chosen, values, 0).sum(axis=2), counts, out=result, where=counts > 0)
-    return result
+    return divide(np.where(chosen, values, 0).sum(axis=2), chosen.sum(axis=2, dtype=np.float64))
 
 
 def _extreme(

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from isotest.errors import NonFiniteError
+from isotest.statistics.accumulator import divide
 from isotest.statistics.attention.arrays import array, double, upcast
 
 if TYPE_CHECKING:
@@ -48,10 +49,8 @@ def of_vectors(name: str, x: Tensor, valid: NDArray[np.bool_], windows: int) -> 
     n = pooled(directed.sum(axis=2).astype(float))
     pairs = n * (n - 1)
     squared = (pooled(common) ** 2).sum(axis=2)
-    cosine = np.full(n.shape, np.nan)
-    np.divide(squared - n, pairs, out=cosine, where=pairs > 0)
-    norm = np.full(n.shape, np.nan)
-    np.divide(pooled(lengths.sum(axis=2)), total, out=norm, where=total > 0)
+    cosine = divide(squared - n, pairs)
+    norm = divide(pooled(lengths.sum(axis=2)), total)
     return {f"{name}_norm": norm, f"{name}_cosine": np.clip(cosine, -1, 1)}
 
 
