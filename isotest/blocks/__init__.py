@@ -1,0 +1,1 @@
+"""The synthetic transformer block, and the experiments on it."""

@@ -1,0 +1,1 @@
+"""The properties that blocks are tried on, a module for each kind."""
