@@ -1,13 +1,13 @@
 """What measuring costs: a bare forward pass against one with the default metrics, side by side.
 
-    python benchmarks/overhead.py [--pairs 9] [--images 45] [--passages 64] [--only BERT]
+    python benchmarks/overhead.py [--rounds 5] [--images 45] [--passages 64] [--only BERT]
 
 Both go over the same inputs in batches of 8: decode or tokenize, preprocess, forward. Vision models
-see the shipped photographs, BERT the shipped passages in windows of 128 tokens. Each pair runs
-both, in alternating order, so that the ratio of a pair is free of the machine's slow drifts; the
-median over pairs is reported, and the ratio of the fastest runs, which other jobs on the machine
-disturb least. Measuring includes turning sums into estimates with error bars, once at the end; its
-share is shown beside.
+see the shipped photographs, BERT the shipped passages in windows of 128 tokens. Bare and measured
+batches take turns within one pass, so that a machine's slow drifts fall on both alike: the ratio of
+a round is that of all its batches, everything else that measuring takes included (hooks put on and
+off, digests, estimates with error bars at the end, whose share is shown beside). The median over
+rounds is reported, with the lowest and the highest.
 """
 
 from __future__ import annotations
@@ -48,22 +48,40 @@ def seconds(run: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def runs(
-    name: str, case: Case, loaded: LoadedModel, dataset: Dataset, ends: list[float]
-) -> tuple[Callable[[], object], Callable[[], object]]:
-    """The bare pass, and the measured one, which notes when each batch was done."""
+class Round(NamedTuple):
+    """Seconds of one pass."""
+
+    bare: float
+    measured: float
+    end: float
+
+    @property
+    def ratio(self) -> float:
+        """Measured over bare."""
+        return self.measured / self.bare
+
+
+def one_round(name: str, case: Case, loaded: LoadedModel, dataset: Dataset) -> Round:
+    """One measured pass that runs each batch bare, too, as soon as it was measured."""
     import torch
 
     from isotest.measurement import measure_loaded
     from isotest.models.batches import batches
 
-    def bare() -> None:
+    feed = loaded.feed
+    upcoming = batches(feed.pieces(dataset, grouped=dataset.grouped), BATCH, feed.together)
+    bare: list[float] = []
+    last = 0.0
+
+    def bare_batch(_count: int) -> None:
         # What a user's own loop would do: decode, preprocess, run.
-        with torch.inference_mode():
-            feed = loaded.feed
-            pieces = feed.pieces(dataset, grouped=dataset.grouped)
-            for batch in batches(pieces, BATCH, feed.together):
-                loaded.module(**feed.batch(batch).arguments)
+        def run() -> None:
+            with torch.inference_mode():
+                loaded.module(**feed.batch(next(upcoming)).arguments)
+
+        nonlocal last
+        bare.append(seconds(run))
+        last = time.perf_counter()
 
     def measured() -> None:
         measure_loaded(
@@ -73,45 +91,39 @@ def runs(
             model=name,
             modality=case.modality,
             batch_size=BATCH,
-            progress=lambda _count: ends.append(time.perf_counter()),
+            progress=bare_batch,
         )
 
-    return bare, measured
+    whole = seconds(measured)
+    end = time.perf_counter() - last
+    return Round(sum(bare), whole - sum(bare), end)
 
 
-def row(name: str, case: Case, samples: int, pairs: int) -> str:
+def row(name: str, case: Case, samples: int, rounds: int) -> str:
     from isotest.data.load import open_data
+    from isotest.models.batches import batches
     from isotest.models.load import load_model
     from isotest.models.reading import Reading
 
     reading = Reading(case.tokenizer, "windows", 128, None)
     dataset = open_data(case.data, modality=case.modality, samples=samples)
     loaded = load_model(case.source, modality=case.modality, reading=reading)
-    ends: list[float] = []
-    bare, measured = runs(name, case, loaded, dataset, ends)
-    bare()
-    measured()
-    batches = len(ends)
-    plain, full, finals = [], [], []
-    for pair in range(pairs):
-        for run in (bare, measured) if pair % 2 == 0 else (measured, bare):
-            took = seconds(run)
-            if run is measured:
-                full.append(took)
-                finals.append((time.perf_counter() - ends[-1]) / took)
-            else:
-                plain.append(took)
-    ratios = [whole / part for whole, part in zip(full, plain, strict=True)]
+    pieces = loaded.feed.pieces(dataset, grouped=dataset.grouped)
+    count = sum(1 for _ in batches(pieces, BATCH, loaded.feed.together))
+    one_round(name, case, loaded, dataset)  # fills caches and allocates
+    seen = [one_round(name, case, loaded, dataset) for _ in range(rounds)]
+    ratios = [each.ratio for each in seen]
     return (
-        f"| {name} | {batches} | {min(plain):.3f} | {min(full):.3f} "
-        f"| {statistics.median(ratios):.3f} | {min(full) / min(plain):.3f} "
-        f"| {statistics.median(finals):.1%} |"
+        f"| {name} | {count} | {statistics.median(each.bare for each in seen):.3f} "
+        f"| {statistics.median(each.measured for each in seen):.3f} "
+        f"| {statistics.median(ratios):.3f} | {min(ratios):.3f}–{max(ratios):.3f} "
+        f"| {statistics.median(each.end / each.measured for each in seen):.1%} |"
     )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--pairs", type=int, default=9)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--images", type=int, default=45, help="photographs, at most 45")
     parser.add_argument("--passages", type=int, default=64, help="about 2.5 windows each")
     parser.add_argument("--only", default="", help="models whose name contains this")
@@ -119,16 +131,16 @@ def main() -> None:
 
     import torch
 
-    print(f"batches of {BATCH}, {torch.get_num_threads()} threads, {arguments.pairs} pairs\n")
+    print(f"batches of {BATCH}, {torch.get_num_threads()} threads, {arguments.rounds} rounds\n")
     print(
-        "| model | batches | bare, s | measured, s | ratio, median | ratio of fastest "
+        "| model | batches | bare, s | measured, s | ratio, median | lowest–highest "
         "| of it estimates at the end |"
     )
     print("|---|---|---|---|---|---|---|")
     for name, case in CASES.items():
         if arguments.only in name:
             samples = arguments.passages if case.modality == "text" else arguments.images
-            print(row(name, case, samples, arguments.pairs), flush=True)
+            print(row(name, case, samples, arguments.rounds), flush=True)
 
 
 if __name__ == "__main__":

@@ -60,9 +60,15 @@ class VectorSums:
     def add(self, vectors: Tensor, keys: NDArray[np.int64]) -> None:
         """Add ``vectors`` (B, D) float64 to the sums of ``keys`` (B,)."""
         self._vectors += len(vectors)
-        rows = torch.tensor(self._rows(keys.tolist()), dtype=torch.int64, device=vectors.device)
+        rows = self._rows(keys.tolist())
         terms = vectors.square() if self.squared else vectors
-        self._grown(terms.shape[1], terms.device).index_add_(0, rows, terms)
+        table = self._grown(terms.shape[1], terms.device)
+        first = rows[0] if rows else 0
+        if rows == list(range(first, first + len(rows))):
+            table[first : first + len(rows)] += terms  # the usual case, without an index
+        else:
+            index = torch.tensor(rows, dtype=torch.int64, device=vectors.device)
+            table.index_add_(0, index, terms)
 
     def hold(self, vectors: Tensor, weights: NDArray[np.float64], keys: NDArray[np.int64]) -> None:
         """Add ``weights`` (B,) × ``vectors`` (B, D), which must not change from now on."""

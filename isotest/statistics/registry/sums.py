@@ -120,6 +120,7 @@ SUMS: tuple[Metric, ...] = (
         accumulator=_MASSIVE,
         source="Sun, Chen, Kolter and Liu 2024",
         lowest=0.0,
+        default=False,
     ),
     Metric(
         name="massive_ratio",
@@ -130,6 +131,7 @@ SUMS: tuple[Metric, ...] = (
         accumulator=_MASSIVE,
         source="Sun, Chen, Kolter and Liu 2024",
         lowest=1.0,
+        default=False,
     ),
     Metric(
         name="rank_residual",
