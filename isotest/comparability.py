@@ -125,6 +125,12 @@ def _layers(new: tuple[LayerProfile, ...], base: tuple[LayerProfile, ...]) -> It
                 f"width of layer {name}: the baseline has {theirs[name].width}, this run "
                 f"{ours[name].width}"
             )
+    elsewhere = [name for name in theirs if name in ours and ours[name].at != theirs[name].at]
+    if elsewhere:
+        yield (
+            f"N at {'layer' if len(elsewhere) == 1 else 'layers'} {_listed(elsewhere)}: the "
+            f"baseline has {_places(theirs, elsewhere)}, this run {_places(ours, elsewhere)}"
+        )
 
 
 def _counts(new: Profile, base: Profile) -> Iterator[str]:
@@ -146,6 +152,10 @@ def _counts(new: Profile, base: Profile) -> Iterator[str]:
 
 def _counted(layer: LayerProfile) -> str:
     return f"{layer.representations} in {_blocks(layer.block_representations)}"
+
+
+def _places(layers: Mapping[str, LayerProfile], names: list[str]) -> str:
+    return _listed(["none" if (at := layers[name].at) is None else f"{at:g}" for name in names])
 
 
 def _listed(names: list[str]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,6 +30,8 @@ class LayerProfile:
         estimates: metric name to estimate.
         attention: each head by itself, by kind of attention, where attention metrics were measured
             and the layer has some.
+        at: where on the axis of an experiment the point stands (the norm N that was added to a
+            block's input), in the unit of the representations; ``None`` where depth is the axis.
     """
 
     name: str
@@ -40,6 +42,30 @@ class LayerProfile:
     block_representations: tuple[int, ...]
     estimates: Mapping[str, Estimate]
     attention: Mapping[AttentionKind, AttentionHeads] = field(default_factory=dict)
+    at: float | None = None
+
+    @property
+    def label(self) -> str:
+        """The name, with where the point stands: ``"output.5 (N = 16)"``."""
+        return self.name if self.at is None else f"{self.name} (N = {self.at:g})"
+
+
+@dataclass(frozen=True)
+class BlockProperty:
+    """What became of one property that a block of the model was tried for.
+
+    Attributes:
+        name: the property's name, such as ``"causal"``.
+        result: how it turned out.
+        text: the smallest counterexample, or why it does not apply; of one that holds, on what it
+            was tried.
+        reproduce: one line of Python that shows a violation again; empty without one.
+    """
+
+    name: str
+    result: Literal["holds", "violated", "not applicable"]
+    text: str
+    reproduce: str = ""
 
 
 @dataclass(frozen=True)
@@ -85,6 +111,8 @@ class Profile:
         block_sequences: sequences in each block, in block order.
         layers: from embedding to final, in order.
         provenance: the conditions.
+        properties: what a block of the model was tried for, where a check asks for it; findings
+            about this measurement, no condition of a comparison.
     """
 
     suite: str
@@ -95,6 +123,7 @@ class Profile:
     block_sequences: tuple[int, ...]
     layers: tuple[LayerProfile, ...]
     provenance: Provenance
+    properties: tuple[BlockProperty, ...] = ()
 
     def decides_positions(self, layer: str) -> bool:
         """Whether the model itself decides how many representations there are at ``layer``.

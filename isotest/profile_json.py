@@ -15,7 +15,7 @@ from isotest.atomic import write_atomically
 from isotest.attention_heads import AttentionHeads
 from isotest.errors import BaselineError
 from isotest.estimate import Estimate
-from isotest.profile import LayerProfile, Profile, Provenance
+from isotest.profile import BlockProperty, LayerProfile, Profile, Provenance
 from isotest.profile_schema import ProfileFile, inconsistencies
 
 if TYPE_CHECKING:
@@ -238,6 +238,8 @@ def _refuse_non_finite(profile: Profile, name: Path | str) -> None:
 
 def _floats(profile: Profile) -> Iterator[tuple[str, float]]:
     for layer in profile.layers:
+        if layer.at is not None:
+            yield f"where layer {layer.name} stands", layer.at
         for metric, estimate in layer.estimates.items():
             where = f"{metric} at layer {layer.name} ({layer.module})"
             if estimate.value is not None:
@@ -259,7 +261,7 @@ def _floats(profile: Profile) -> Iterator[tuple[str, float]]:
 
 def _body(profile: Profile) -> dict[str, Any]:
     provenance = profile.provenance
-    return {
+    body: dict[str, Any] = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
         "suite": profile.suite,
@@ -281,6 +283,17 @@ def _body(profile: Profile) -> dict[str, Any]:
             "created": provenance.created,
         },
     }
+    if profile.properties:  # as with attention below: only where there are some
+        body["properties"] = [
+            {
+                "name": each.name,
+                "result": each.result,
+                "text": each.text,
+                "reproduce": each.reproduce,
+            }
+            for each in profile.properties
+        ]
+    return body
 
 
 def _layer_body(layer: LayerProfile) -> dict[str, Any]:
@@ -315,6 +328,8 @@ def _layer_body(layer: LayerProfile) -> dict[str, Any]:
             }
             for kind, heads in layer.attention.items()
         }
+    if layer.at is not None:
+        body["at"] = layer.at
     return body
 
 
@@ -356,8 +371,10 @@ def _profile(file: ProfileFile) -> Profile:
                     )
                     for kind, heads in layer.attention.items()
                 },
+                at=layer.at,
             )
             for layer in file.layers
         ),
         provenance=Provenance(**file.provenance.model_dump()),
+        properties=tuple(BlockProperty(**each.model_dump()) for each in file.properties),
     )

@@ -61,6 +61,16 @@ class LayerFile(_Strict):
     block_representations: list[NonNegativeInt]
     estimates: dict[Name, EstimateFile]
     attention: dict[Literal["self", "cross"], AttentionFile] = {}
+    at: FiniteFloat | None = None
+
+
+class PropertyFile(_Strict):
+    """``isotest.profile.BlockProperty`` in a file."""
+
+    name: Name
+    result: Literal["holds", "violated", "not applicable"]
+    text: str
+    reproduce: str
 
 
 class ProvenanceFile(_Strict):
@@ -91,6 +101,7 @@ class ProfileFile(_Strict):
     block_sequences: Annotated[list[NonNegativeInt], Field(min_length=1)]
     layers: Annotated[list[LayerFile], Field(min_length=1)]
     provenance: ProvenanceFile
+    properties: list[PropertyFile] = []
 
 
 def inconsistencies(file: ProfileFile) -> Iterator[str]:
@@ -109,6 +120,9 @@ def inconsistencies(file: ProfileFile) -> Iterator[str]:
     names = [layer.name for layer in file.layers]
     for name in sorted({name for name in names if names.count(name) > 1}):
         yield f"two layers are called {name!r}"
+    tried = [each.name for each in file.properties]
+    for name in sorted({name for name in tried if tried.count(name) > 1}):
+        yield f"two properties are called {name!r}"
     for layer in file.layers:
         yield from _layer_inconsistencies(layer, blocks=len(file.block_sequences))
 

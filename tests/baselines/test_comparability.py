@@ -96,6 +96,10 @@ DIFFERENCES: list[tuple[Profile, str]] = [
         "layers: the baseline has 0, 1, final, this run 1, 0, final",
     ),
     (
+        with_layers(layer("0", 0.1), layer("1", 0.1, at=16.0), layer("final", 0.1)),
+        "N at layer 1: the baseline has none, this run 16",
+    ),
+    (
         with_layers(layer("0", 0.1), layer("1", 0.1, width=9), layer("final", 0.1)),
         "width of layer 1: the baseline has 8, this run 9",
     ),

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from isotest.errors import BaselineError
 from isotest.estimate import Estimate
-from isotest.profile import LayerProfile, Profile, Provenance
+from isotest.profile import BlockProperty, LayerProfile, Profile, Provenance
 from isotest.profile_json import (
     FORMAT_VERSION,
     RECORD_AGAIN,
@@ -57,6 +57,7 @@ def profiles(draw: st.DrawFn) -> Profile:
                 zero_length=draw(st.integers(0, sum(counts))),
                 block_representations=tuple(counts),
                 estimates=draw(st.dictionaries(NAMES, estimates(len(sizes)), max_size=3)),
+                at=draw(st.none() | FLOATS),
             )
         )
     texts = st.dictionaries(st.text(), st.text(), max_size=3)
@@ -79,6 +80,15 @@ def profiles(draw: st.DrawFn) -> Profile:
             versions=draw(texts),
             created="2026-11-30T09:00:00+00:00",
         ),
+        properties=tuple(
+            BlockProperty(
+                name,
+                draw(st.sampled_from(["holds", "violated", "not applicable"])),
+                draw(st.text()),
+                draw(st.text()),
+            )
+            for name in draw(st.lists(NAMES, max_size=3, unique=True))
+        ),
     )
 
 
@@ -89,6 +99,19 @@ def test_every_profile_comes_back_as_it_was(made: Profile) -> None:
     assert back == made
     # 1, 1.0 and True are equal in Python; that they stay apart shows in the text.
     assert dump_profile(back, "x") == content
+
+
+def test_a_profile_without_places_and_properties_says_nothing_of_them() -> None:
+    """So that files written before either existed are what would be written today."""
+    assert b'"at"' not in dump_profile(profile(), "x")
+    assert b'"properties"' not in dump_profile(profile(), "x")
+
+
+@pytest.mark.parametrize("place", [math.nan, math.inf])
+def test_a_place_that_is_not_finite_is_never_written(place: float) -> None:
+    made = profile(layers=(layer("0", 0.1, at=place),))
+    with pytest.raises(BaselineError, match=r"where layer 0 stands of model 'vit' is (nan|inf)"):
+        dump_profile(made, "x")
 
 
 def test_layout_has_sorted_keys_one_to_a_line_and_one_layer_a_line(tmp_path: Path) -> None:
@@ -173,6 +196,8 @@ def without(*keys: str | int) -> Callable[[Any], None]:
     return change
 
 
+PROPERTY = {"name": "causal", "result": "holds", "text": "25 examples", "reproduce": ""}
+
 EDITS: dict[str, tuple[Callable[[Any], object], str]] = {
     "a string for a number": (at("layers", 1, "width", to="8"), "layers.1.width"),
     "a number for a boolean": (
@@ -214,6 +239,15 @@ EDITS: dict[str, tuple[Callable[[Any], object], str]] = {
     "a value and a reason": (
         at("layers", 0, "estimates", "drift_share", "value", to=1.0),
         "must have either a value or the reason",
+    ),
+    "a place in words": (at("layers", 0, "at", to="16"), "layers.0.at"),
+    "a property twice": (
+        at("properties", to=[PROPERTY, PROPERTY]),
+        "two properties are called 'causal'",
+    ),
+    "a result of another kind": (
+        at("properties", to=[{**PROPERTY, "result": "passed"}]),
+        "properties.0.result",
     ),
     "a foreign kind": (at("format", to="something else"), '"format": "isotest-profile"'),
 }
