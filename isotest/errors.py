@@ -27,6 +27,10 @@ class SourceError(IsotestError):
     """A model or data source that is misspelt, malformed or yields something unusable."""
 
 
+class BlockError(IsotestError):
+    """A transformer block that is configured, fed or copied from in a way that cannot be."""
+
+
 class MissingError(SourceError):
     """Something that could be had but is not here: weights, data, a package, a device.
 
