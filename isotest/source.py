@@ -19,7 +19,7 @@ from isotest.errors import SourceError
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-MODEL_SCHEMES = ("init", "hub", "timm", "path", "package", "python", "sample")
+MODEL_SCHEMES = ("init", "block", "hub", "timm", "path", "package", "python", "sample")
 TOKENIZER_SCHEMES = ("sample", "hub", "path", "package", "python")
 DATA_SCHEMES = ("sample", "folder", "file", "hub", "package", "python")
 

@@ -22,6 +22,10 @@ _CHOICES: dict[str, tuple[str, ...]] = {
 }
 
 
+def _fault(text: str) -> BlockError:
+    return BlockError(f"BlockConfig: {text}")
+
+
 @dataclass(frozen=True)
 class BlockConfig:
     """Sizes and switches of a block, or of a stack of equal blocks.
@@ -54,7 +58,7 @@ class BlockConfig:
     16
     >>> BlockConfig(width=64, heads=5)
     Traceback (most recent call last):
-    isotest.errors.BlockError: block: expected width to be a multiple of heads, found width = 64...
+    isotest.errors.BlockError: BlockConfig: expected width to be a multiple of heads, ...
     """
 
     width: int = 768
@@ -76,31 +80,27 @@ class BlockConfig:
         for name in _SIZES:
             value: Any = getattr(self, name)
             if type(value) is not int or value < 1:
-                raise BlockError(
-                    f"block: expected {name} to be a whole number of at least 1, found {value!r}"
-                )
+                raise _fault(f"expected {name} to be a whole number of at least 1, found {value!r}")
         for name in _SWITCHES:
             value = getattr(self, name)
             if type(value) is not bool:
-                raise BlockError(f"block: expected {name} to be true or false, found {value!r}")
+                raise _fault(f"expected {name} to be true or false, found {value!r}")
         for name, known in _CHOICES.items():
             value = getattr(self, name)
             if value not in known:
                 hint = did_you_mean(str(value), known)
-                raise BlockError(f"block: unknown {name} {value!r}{hint}")
+                raise _fault(f"unknown {name} {value!r}{hint}")
         eps: Any = self.layer_norm_eps
         if type(eps) not in (int, float) or not (math.isfinite(eps) and eps > 0):
-            raise BlockError(
-                f"block: expected layer_norm_eps to be a positive number, found {eps!r}"
-            )
+            raise _fault(f"expected layer_norm_eps to be a positive number, found {eps!r}")
         if self.width % self.heads:
-            raise BlockError(
-                f"block: expected width to be a multiple of heads, found width = {self.width} and "
+            raise _fault(
+                f"expected width to be a multiple of heads, found width = {self.width} and "
                 f"heads = {self.heads}"
             )
         if not (self.attention or self.mlp):
-            raise BlockError(
-                "block: attention and mlp are both false, so nothing is left; leave one of them on"
+            raise _fault(
+                "attention and mlp are both false, so nothing is left; leave one of them on"
             )
 
     @property

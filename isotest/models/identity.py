@@ -95,7 +95,7 @@ def _content(
     named = [source.scheme, source.location, dict(source.options)]
     found: object
     match source.scheme:
-        case "init":
+        case "init" | "block":
             return [*named]
         case "timm":
             # Weights from elsewhere would be under no commit or content that is named here.

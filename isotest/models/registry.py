@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 BUILDERS: dict[str, str] = {
     "init": "isotest.models.init:build",
+    "block": "isotest.models.block:build",
     "hub": "isotest.models.hub:build",
     "timm": "isotest.models.timm:build",
     "path": "isotest.models.path:build",

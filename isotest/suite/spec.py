@@ -219,8 +219,8 @@ class ModelSpec(_Table):
         dict[str, JsonValue], _expected("a table of strings, numbers, booleans, arrays, tables")
     ] = Field(
         default_factory=dict,
-        description="overrides of the library's default configuration; for init:, and for path: "
-        "with architecture=",
+        description="overrides of the library's default configuration; for init:, block:, and for "
+        "path: with architecture=",
     )
     preprocess: PreprocessSpec | None = Field(
         None, description="how images become input; the model's own preprocessing unless given"
@@ -241,7 +241,7 @@ class ModelSpec(_Table):
     @model_validator(mode="after")
     def _config_is_used(self) -> Self:
         source = parse_source(self.source, MODEL_SCHEMES)
-        builds = source.scheme == "init" or (
+        builds = source.scheme in ("init", "block") or (
             source.scheme == "path" and "architecture" in source.options
         )
         if self.config and not builds:
@@ -249,8 +249,8 @@ class ModelSpec(_Table):
                 "fault",
                 "{text}",
                 {
-                    "text": "'config' only applies where a model is built: to init:, and to path: "
-                    f"with architecture=; {source.scheme}: brings its own configuration"
+                    "text": "'config' only applies where a model is built: to init:, block:, and "
+                    f"path: with architecture=; {source.scheme}: brings its own configuration"
                 },
             )
         return self

@@ -21,6 +21,7 @@ _ROWS = (
     "isotest.models.attention.canine:observer",
     "isotest.models.attention.cvt:observer",
     "isotest.models.attention.van:observer",
+    "isotest.models.attention.block:observer",
     "isotest.models.attention.interface:observer",
     "isotest.models.attention.softmax:observer",
     "isotest.models.attention.timm:observer",
