@@ -1,1 +1,42 @@
-"""Properties of transformer blocks, and what is needed to try them on anyone's."""
+"""Properties of transformer blocks, and what is needed to try them on anyone's.
+
+The public names; each is loaded on first use.
+
+>>> from isotest.testing import TokenBatch
+>>> TokenBatch(sequences=1, length=2, width=4).tensor().shape
+torch.Size([1, 2, 4])
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from isotest.testing.checking import check_block as check_block
+    from isotest.testing.outcome import PropertyOutcome as PropertyOutcome
+    from isotest.testing.outcome import Result as Result
+    from isotest.testing.report import BlockReport as BlockReport
+    from isotest.testing.report import BlockViolationError as BlockViolationError
+    from isotest.testing.token_batch import TokenBatch as TokenBatch
+
+_HOME = {
+    "BlockReport": "report",
+    "BlockViolationError": "report",
+    "PropertyOutcome": "outcome",
+    "Result": "outcome",
+    "TokenBatch": "token_batch",
+    "check_block": "checking",
+}
+
+__all__ = [*_HOME]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'isotest.testing' has no attribute {name!r}")
+    return getattr(import_module(f"isotest.testing.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOME])

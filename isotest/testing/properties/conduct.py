@@ -1,0 +1,107 @@
+"""How a block behaves as a function: shape, finite numbers, no randomness, no traces left."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import torch
+
+from isotest.testing.properties.comparison import require_equal
+from isotest.testing.property import Property, ViolationError
+
+if TYPE_CHECKING:
+    from isotest.testing.subject import Subject
+    from isotest.testing.token_batch import TokenBatch
+
+LARGE = 1e4
+"""Massive activations of trained models are of this order (Sun et al. 2024: up to 15,000)."""
+
+
+def always(_: Subject) -> None:
+    """What excludes a property that can be demanded of every block: nothing."""
+
+
+def _shape(subject: Subject, batch: TokenBatch) -> None:
+    x = batch.tensor()
+    output: object = subject.run(x)
+    if not isinstance(output, torch.Tensor):
+        raise ViolationError(
+            f"forward returned {_described(output)}; expected one tensor {_size(x)}: wrap the "
+            "block so that forward returns its hidden states alone"
+        )
+    if output.shape != x.shape:
+        raise ViolationError(f"{_size(x)} became {_size(output)}")
+    if output.dtype != x.dtype:
+        raise ViolationError(f"{x.dtype} became {output.dtype}")
+
+
+def _described(value: object) -> str:
+    if isinstance(value, tuple):
+        return f"a tuple of {len(value)}"
+    return f"{type(value).__name__}"
+
+
+def _size(x: torch.Tensor) -> str:
+    return f"({', '.join(str(n) for n in x.shape)})"
+
+
+def _finite(subject: Subject, batch: TokenBatch) -> None:
+    for scale in (batch.scale, LARGE * batch.scale):
+        x = replace(batch, scale=scale).tensor()
+        output = subject.run(x)
+        if not torch.isfinite(output).all():
+            kind = "NaN" if output.isnan().any() else "an infinity"
+            raise ViolationError(f"{kind} in the output; the largest input is {x.abs().max():.2g}")
+
+
+def _deterministic(subject: Subject, batch: TokenBatch) -> None:
+    x = batch.tensor()
+    first = subject.run(x.clone())
+    require_equal(subject.run(x.clone()), first, "the same input once more gave something else")
+
+
+def _input_unchanged(subject: Subject, batch: TokenBatch) -> None:
+    x = batch.tensor()
+    given = x.clone()
+    subject.run(given)
+    if not torch.equal(given, x):
+        changed = int((given != x).sum())
+        raise ViolationError(f"forward changed {changed} of the {x.numel()} entries of its input")
+
+
+SHAPE = Property(
+    name="shape",
+    statement="(B, L, D) goes in, one tensor of the same shape and dtype comes out.",
+    source="what a residual stream is: blocks can be stacked",
+    conditions="every block",
+    excludes=always,
+    check=_shape,
+)
+
+FINITE = Property(
+    name="finite",
+    statement="Finite input gives finite output, also with entries ten thousand times larger.",
+    source="massive activations: Sun et al. 2024",
+    conditions="every block; input up to about 1e4 standard deviations",
+    excludes=always,
+    check=_finite,
+)
+
+DETERMINISTIC = Property(
+    name="deterministic",
+    statement="In eval mode the same input gives the same output.",
+    source="dropout is for training: Srivastava et al. 2014",
+    conditions="every block",
+    excludes=always,
+    check=_deterministic,
+)
+
+INPUT_UNCHANGED = Property(
+    name="input_unchanged",
+    statement="The input tensor holds after the forward pass what it held before.",
+    source="the input is also the skip's, and belongs to the caller",
+    conditions="every block",
+    excludes=always,
+    check=_input_unchanged,
+)
