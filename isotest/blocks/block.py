@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from isotest.blocks.attention import AttentionTrace
-    from isotest.blocks.config import BlockConfig
+    from isotest.blocks.config import Activation, BlockConfig
 
 
 class TransformerBlock(nn.Module):
@@ -137,11 +137,12 @@ class MLP(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Of (…, D), the same shape."""
-        output: Tensor = self.output(_activated(self.hidden(x), self.activation))
+        output: Tensor = self.output(activated(self.hidden(x), self.activation))
         return output
 
 
-def _activated(x: Tensor, activation: str) -> Tensor:
+def activated(x: Tensor, activation: Activation) -> Tensor:
+    """The activation function of this name, entry by entry."""
     match activation:
         case "gelu":
             return functional.gelu(x)
@@ -149,7 +150,7 @@ def _activated(x: Tensor, activation: str) -> Tensor:
             return functional.gelu(x, approximate="tanh")
         case "relu":
             return functional.relu(x)
-        case _:
+        case "silu":
             return functional.silu(x)
 
 
