@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Literal, get_args
 
 import torch
@@ -32,6 +32,8 @@ class TokenBatch:
 
     >>> TokenBatch(sequences=2, length=3, width=4, seed=0).tensor().shape
     torch.Size([2, 3, 4])
+    >>> TokenBatch(1, 2, 4, seed=0, kind="drifted")
+    TokenBatch(sequences=1, length=2, width=4, kind='drifted')
     """
 
     sequences: int
@@ -40,6 +42,12 @@ class TokenBatch:
     seed: int = 0
     kind: Kind = "normal"
     scale: float = 1.0
+
+    def __repr__(self) -> str:
+        """The shortest call that makes it again: it stands in one line of a report."""
+        values = ((field.name, getattr(self, field.name), field.default) for field in fields(self))
+        said = ", ".join(f"{name}={value!r}" for name, value, default in values if value != default)
+        return f"TokenBatch({said})"
 
     def tensor(self, dtype: torch.dtype = torch.float32) -> Tensor:
         """(B, L, D) the same numbers every time."""
