@@ -100,8 +100,9 @@ class SelfAttention(nn.Module):
             scores = scores.masked_fill(~allowed, -math.inf)
             # The softmax of a row that is −∞ throughout is NaN: nothing seen, nothing attended to.
             weights = scores.softmax(-1).masked_fill(~allowed, 0.0)
-        projection: Tensor = self.output.weight.T
-        projection = projection.unflatten(0, (self.head_count, self.head_width))
+        # A view of a parameter asks for gradients even where none are wanted.
+        matrix = self.output.weight if torch.is_grad_enabled() else self.output.weight.detach()
+        projection: Tensor = matrix.T.unflatten(0, (self.head_count, self.head_width))
         return AttentionTrace(query, key, value, scores, weights, weights @ value, projection)
 
     def split(self, x: Tensor) -> Tensor:
