@@ -14,7 +14,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the working part of the plugin when the run asks for it."""
+    """Register the mark, and the working part of the plugin when the run asks for it."""
+    config.addinivalue_line(
+        "markers",
+        "isotest_block(factory, *, width, heads, causal=None, ...): try the properties of "
+        "transformer blocks on what the factory makes, a test for each (see "
+        "isotest.testing.parametrize_with_properties)",
+    )
     if is_enabled(config):
         from isotest.plugin.run import start
 
@@ -25,6 +31,23 @@ def pytest_configure(config: pytest.Config) -> None:
             raise pytest.UsageError(
                 f"{argument} is an isotest suite: add --isotest to measure and gate its models"
             )
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Make a test of a block one item for each property."""
+    if metafunc.definition.get_closest_marker("isotest_block") is not None:
+        from isotest.plugin.blocks import parametrize
+
+        parametrize(metafunc)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> None:
+    """Judge the property of an item before its body runs."""
+    if item.get_closest_marker("isotest_block") is not None:
+        from isotest.plugin.blocks import judge
+
+        judge(item)
 
 
 @pytest.fixture

@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from isotest.testing.checking import check_block as check_block
+    from isotest.testing.marking import (
+        parametrize_with_properties as parametrize_with_properties,
+    )
     from isotest.testing.outcome import PropertyOutcome as PropertyOutcome
     from isotest.testing.outcome import Result as Result
     from isotest.testing.report import BlockReport as BlockReport
@@ -27,6 +30,7 @@ _HOME = {
     "Result": "outcome",
     "TokenBatch": "token_batch",
     "check_block": "checking",
+    "parametrize_with_properties": "marking",
 }
 
 __all__ = [*_HOME]

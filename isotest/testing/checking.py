@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING
 
-import torch
-from torch import nn
-
-from isotest.errors import BlockError, IsotestError, one_line
-from isotest.models.seeding import seeded
+from isotest.errors import BlockError
 from isotest.source import did_you_mean
-from isotest.testing.claims import Stated, found_claims
-from isotest.testing.outcome import PropertyOutcome, Result
+from isotest.testing.claims import Stated
 from isotest.testing.properties import PROPERTIES
-from isotest.testing.properties.conduct import DETERMINISTIC, FINITE, SHAPE
-from isotest.testing.report import BlockReport
-from isotest.testing.runner import always_tried, first_violation, require_hypothesis, tried
-from isotest.testing.subject import Subject
+from isotest.testing.trial import BlockTrial
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from torch import nn
+
     from isotest.testing.property import Property
+    from isotest.testing.report import BlockReport
     from isotest.testing.token_batch import TokenBatch
 
 
@@ -71,216 +64,29 @@ def check_block(
     >>> bool(report), report["skip_identity"].result.value
     (True, 'holds')
     """
-    stated = Stated(causal, normalised, skip, positions, masked, scaled)
     trial = BlockTrial(
-        factory, width=width, heads=heads, stated=stated, examples=examples, seed=seed
+        factory,
+        width=width,
+        heads=heads,
+        stated=Stated(causal, normalised, skip, positions, masked, scaled),
+        examples=examples,
+        seed=seed,
     )
-    return trial.report(_chosen(properties), batches)
+    return trial.report(chosen_properties(properties), batches)
 
 
-def _chosen(names: Sequence[str] | None) -> tuple[Property, ...]:
+def chosen_properties(names: Sequence[str] | None) -> tuple[Property, ...]:
+    """The properties of these names, in their order; all for ``None``.
+
+    Raises:
+        BlockError: there is none of a name, or no name.
+    """
     if names is None:
         return PROPERTIES
     known = {property_.name: property_ for property_ in PROPERTIES}
+    if not names:
+        raise BlockError("properties: expected names, found none: nothing would be tried")
     for name in names:
         if name not in known:
             raise BlockError(f"no property is named {name!r}{did_you_mean(name, known)}")
     return tuple(known[name] for name in names)
-
-
-class BlockTrial:
-    """A block that properties are tried on, built when the first one is, and once.
-
-    Args:
-        factory, width, heads, examples, seed: as of :func:`check_block`.
-        stated: what is claimed.
-    """
-
-    def __init__(
-        self,
-        factory: Callable[[], nn.Module],
-        *,
-        width: int,
-        heads: int,
-        stated: Stated,
-        examples: int = 25,
-        seed: int = 0,
-    ) -> None:
-        if width < 1 or heads < 1 or width % heads:
-            raise BlockError(
-                f"expected heads that divide the width, found width={width} and heads={heads}"
-            )
-        if examples < 0:
-            raise BlockError(f"examples: expected none or more, found {examples}")
-        self._factory = factory
-        self._width = width
-        self._heads = heads
-        self._stated = stated
-        self._examples = examples
-        self._seed = seed
-
-    def report(
-        self, properties: Sequence[Property], batches: Sequence[TokenBatch] | None = None
-    ) -> BlockReport:
-        """The outcomes of ``properties``, and of whatever keeps them from being tried."""
-        outcomes = [self.outcome(property_, batches) for property_ in properties]
-        obstacle = self._obstacle
-        if obstacle is not None and all(o.property != obstacle.property for o in outcomes):
-            outcomes.insert(0, obstacle)
-        return BlockReport(
-            name=self._built.name,
-            width=self._width,
-            heads=self._heads,
-            claims=self._subject.claims,
-            found=() if obstacle is not None else self._stated.open(),
-            outcomes=tuple(outcomes),
-            notes=self._notes,
-        )
-
-    def outcome(
-        self, property_: Property, batches: Sequence[TokenBatch] | None = None
-    ) -> PropertyOutcome:
-        """What becomes of one property.
-
-        Args:
-            property_: the property.
-            batches: what to try it on, instead of what Hypothesis makes.
-
-        Raises:
-            BlockError: the factory is at fault.
-            MissingError: Hypothesis is not installed.
-        """
-        obstacle = self._obstacle
-        if obstacle is not None:
-            if obstacle.property == property_.name:
-                return obstacle
-            if property_ not in _FIRST or not self._before(property_, obstacle):
-                reason = f"the block cannot be tried: see {obstacle.property}"
-                return PropertyOutcome(property_.name, Result.NOT_APPLICABLE, reason)
-        if batches is not None:
-            return self._on(property_, batches)
-        require_hypothesis()
-        outcome, batch = tried(property_, self._subject, examples=self._examples, seed=self._seed)
-        return outcome if batch is None else self._reproducible(outcome, batch)
-
-    @staticmethod
-    def _before(property_: Property, obstacle: PropertyOutcome) -> bool:
-        names = [first.name for first in _FIRST]
-        return names.index(property_.name) < names.index(obstacle.property)
-
-    def _on(self, property_: Property, batches: Sequence[TokenBatch]) -> PropertyOutcome:
-        reason = property_.excludes(self._subject)
-        if reason is not None:
-            return PropertyOutcome(property_.name, Result.NOT_APPLICABLE, reason)
-        failure = first_violation(property_, self._subject, batches, self._seed)
-        if failure is None:
-            return PropertyOutcome(property_.name, Result.HOLDS, f"on {len(batches)} batches")
-        batch, text = failure
-        return self._reproducible(PropertyOutcome(property_.name, Result.VIOLATED, text), batch)
-
-    def _reproducible(self, outcome: PropertyOutcome, batch: TokenBatch) -> PropertyOutcome:
-        said = {
-            name: getattr(self._stated, name)
-            for name, default in vars(Stated()).items()
-            if getattr(self._stated, name) != default
-        }
-        if self._seed:
-            said["seed"] = self._seed
-        extra = "".join(f"{name}={value}, " for name, value in said.items())
-        line = (
-            f"check_block({_name_of(self._factory)}, width={self._width}, heads={self._heads}, "
-            f"{extra}properties=[{outcome.property!r}], batches=[{batch!r}])"
-        )
-        return replace(outcome, text=f"{outcome.text}; {batch!r}", reproduce=line)
-
-    @cached_property
-    def _built(self) -> Subject:
-        module = _built(self._factory, self._seed)
-        self._training = module.training
-        module.eval()
-        return Subject(
-            module, type(module).__name__, self._width, self._heads, self._stated.cautious()
-        )
-
-    @property
-    def _notes(self) -> tuple[str, ...]:
-        if not self._training:
-            return ()
-        return ("The factory returned the block in training mode; it was tried in eval mode.",)
-
-    @cached_property
-    def _obstacle(self) -> PropertyOutcome | None:
-        """The violated property without which no other can be tried."""
-        for property_ in _FIRST:
-            if property_ is FINITE:
-                failure = self._not_finite()
-            else:
-                failure = first_violation(
-                    property_, self._built, always_tried(self._width), self._seed
-                )
-            if failure is not None:
-                batch, text = failure
-                return self._reproducible(
-                    PropertyOutcome(property_.name, Result.VIOLATED, text), batch
-                )
-        return None
-
-    def _not_finite(self) -> tuple[TokenBatch, str] | None:
-        """Of ordinary input: a block that fails on large input only can be tried on the rest."""
-        for batch in always_tried(self._width):
-            with seeded(self._seed):
-                output = self._built.run(batch.tensor())
-            if not torch.isfinite(output).all():
-                return batch, "ordinary input gives NaN or an infinity"
-        return None
-
-    @cached_property
-    def _subject(self) -> Subject:
-        if self._obstacle is not None:
-            return self._built
-        with seeded(self._seed):
-            return replace(self._built, claims=found_claims(self._built, self._stated))
-
-
-_FIRST = (SHAPE, FINITE, DETERMINISTIC)
-"""What all other properties take for granted."""
-
-
-def _name_of(factory: Callable[[], nn.Module]) -> str:
-    name = getattr(factory, "__qualname__", type(factory).__name__)
-    return "factory" if "<" in name else name
-
-
-def _built(factory: Callable[[], nn.Module], seed: int) -> nn.Module:
-    name = _name_of(factory)
-    if isinstance(factory, nn.Module):
-        raise BlockError(
-            "expected a factory, a callable that returns the block, found the block itself "
-            f"({type(factory).__name__}): give lambda: block"
-        )
-    if not callable(factory):
-        raise BlockError(
-            f"expected a factory, a callable that returns the block, found {factory!r}"
-        )
-    try:
-        with seeded(seed):
-            module: object = factory()
-    except IsotestError:
-        raise
-    except Exception as error:  # somebody's constructor
-        raise BlockError(f"{name}, called without arguments, raised {one_line(error)}") from error
-    if not isinstance(module, nn.Module):
-        raise BlockError(
-            f"{name}: expected a torch.nn.Module to be returned, found {type(module).__name__}"
-        )
-    for path, parameter in [*module.named_parameters(), *module.named_buffers()]:
-        if parameter.is_floating_point() and parameter.dtype != torch.float32:
-            raise BlockError(
-                f"{name}: expected a block in float32, found {path} in {parameter.dtype}; "
-                "dtype_agreement tries float64 and bfloat16 itself"
-            )
-        if parameter.device.type != "cpu":
-            raise BlockError(
-                f"{name}: expected a block on the CPU, found {path} on {parameter.device}"
-            )
-    return module
