@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 MODEL_SCHEMES = ("init", "block", "hub", "timm", "path", "package", "python", "sample")
 TOKENIZER_SCHEMES = ("sample", "hub", "path", "package", "python")
-DATA_SCHEMES = ("sample", "folder", "file", "hub", "package", "python")
+DATA_SCHEMES = ("sample", "folder", "file", "hub", "package", "python", "embeddings")
 
 _REVISIONED = frozenset({"hub"})
 

@@ -75,6 +75,11 @@ def open_data(
     kind_class = kind_of(modality)
     if isinstance(source, str):
         source = parse_source(source, DATA_SCHEMES)
+    if source.scheme not in OPENERS:
+        raise SourceError(
+            f"data source {str(source)!r}: {source.scheme}: has no samples; it is what the drift "
+            "experiment draws from, in suites of modality 'embeddings'"
+        )
     if samples != "all" and (isinstance(samples, bool) or samples < 1):
         raise SourceError(f"data source {str(source)!r}: samples = {samples}, expected at least 1")
     if seed < 0:

@@ -41,7 +41,7 @@ class LayerStatistics:
             is its own unit, and memory does not depend on how many there are.
 
     Raises:
-        IsotestError: a metric that is not in ``METRICS``.
+        IsotestError: a metric that is not in ``METRICS``, or that only an experiment measures.
 
     >>> layer = LayerStatistics(["anisotropy", "mean_norm"], grouped=False)
     >>> layer.update(torch.tensor([[[1.0, 0.0]], [[0.0, 2.0]], [[0.0, 3.0]]]), torch.arange(3))
@@ -53,6 +53,11 @@ class LayerStatistics:
         for name in metrics:
             if name not in METRICS:
                 raise IsotestError(f"unknown metric {name!r}{did_you_mean(name, METRICS)}")
+            if (experiment := METRICS[name].experiment) is not None:
+                raise IsotestError(
+                    f"metric {name!r} is measured by the {experiment} experiment alone, not of "
+                    "representations"
+                )
         self.metrics = tuple(dict.fromkeys(metrics))
         self.grouped = grouped
         self._width: int | None = None

@@ -26,7 +26,7 @@ class Metric:
             forward passes on other machines and keeps a zero spread from making a zero band.
         accumulator: object reference, ``"module:Class"``, of what takes in batches and yields it
             (:class:`isotest.statistics.accumulator.Accumulator`); resolved when measuring, so that
-            the registry costs no import.
+            the registry costs no import. Empty where ``experiment`` computes it.
         source: where the definition comes from.
         lowest, highest: no value is outside, whatever the data.
         floor_scale: the metric whose magnitude at the same layer ``floor`` is a share of; ``None``:
@@ -39,6 +39,8 @@ class Metric:
             accumulated where such a metric is wanted.
         default: whether it is measured unless a suite says otherwise; those that cost a noticeable
             share of a forward pass are measured where a suite or one of its checks names them.
+        experiment: the experiment that measures it; no other measurement can. ``None``: it is
+            measured wherever there are representations, in experiments, too.
     """
 
     name: str
@@ -54,6 +56,7 @@ class Metric:
     evaluator: str | None = None
     covariance: bool = False
     default: bool = True
+    experiment: Literal["drift"] | None = None
 
     def floor_at(self, estimates: Mapping[str, Estimate]) -> float:
         """The floor at a layer with these estimates, in the metric's own unit."""

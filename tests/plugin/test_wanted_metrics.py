@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from isotest.statistics.registry import METRICS, default_metrics
+from isotest.statistics.registry import all_metrics, default_metrics
 from tests.plugin.project import FOLDER, net
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def test_a_run_may_ask_for_all_of_them(project: Project) -> None:
     assert project.run("--isotest-metrics", "all", "--isotest-json", "all.json").ret == 0
     document = json.loads((project.path / "all.json").read_bytes())
     (entry,) = document["entries"]
-    assert set(entry["profile"]["curves"]) == set(METRICS)
+    assert set(entry["profile"]["curves"]) == set(all_metrics())
     # Eight dimensions hold no more than eight directions, of isotropic data nearly all of them.
     assert all(7 < value <= 8 for value in entry["profile"]["isotropic"]["effective_rank"])
 

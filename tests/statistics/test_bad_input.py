@@ -11,14 +11,14 @@ import torch
 from torch import Tensor
 
 from isotest.statistics.layer import LayerStatistics
-from isotest.statistics.registry import METRICS
+from isotest.statistics.registry import all_metrics
 from isotest.statistics.registry.attention import ATTENTION
 
 if TYPE_CHECKING:
     from isotest.estimate import Estimate
 
 OF_ATTENTION = {metric.name for metric in ATTENTION}
-NAMES = tuple(name for name in METRICS if name not in OF_ATTENTION)
+NAMES = tuple(name for name in all_metrics() if name not in OF_ATTENTION)
 
 
 def _normal(*shape: int, seed: int = 0) -> Tensor:

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from isotest.statistics.layer import LayerStatistics
-from isotest.statistics.registry import METRICS
+from isotest.statistics.registry import METRICS, all_metrics
 
 if TYPE_CHECKING:
     from isotest.estimate import Estimate
 
 # Those of spectra lose digits where lengths are over decades: test_spectrum_properties.py.
-NAMES = tuple(name for name, metric in METRICS.items() if not metric.covariance)
+NAMES = tuple(name for name in all_metrics() if not METRICS[name].covariance)
 SCALED = {"mean_norm", "norm_std", "drift_norm", "massive"}
 ROTATION_INVARIANT = {
     "anisotropy",

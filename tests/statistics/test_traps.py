@@ -15,10 +15,10 @@ from isotest.statistics.cosine import anisotropy, anisotropy_all, dimension_shar
 from isotest.statistics.layer import LayerStatistics
 from isotest.statistics.massive import massive, massive_ratio
 from isotest.statistics.norms import drift_norm, drift_share, mean_norm, norm_std
-from isotest.statistics.registry import METRICS
+from isotest.statistics.registry import METRICS, all_metrics
 from isotest.statistics.residual import rank_residual, rank_residual_composite
 
-NAMES = tuple(METRICS)
+NAMES = all_metrics()
 
 
 def _estimates(x: Tensor, mask: Tensor | None = None) -> dict[str, Estimate]:

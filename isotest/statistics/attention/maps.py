@@ -1,9 +1,10 @@
 """What is measured of one call of attention: numbers of each sequence and head.
 
 Scores and softmax rows are taken of at most ``ROWS`` queries of each sequence (of each window,
-where it has several): every k-th one that counts, with the smallest k that suffices. Which those
-are depends on the sequence's length alone. Scores are computed a few sequences at a time, in the
-precision of queries and keys but at least float32, and summed in float64.
+where it has several), or of as many as are asked for: every k-th one that counts, with the smallest
+k that suffices. Which those are depends on the sequence's length alone. Scores are computed a few
+sequences at a time, in the precision of queries and keys but at least float32, and summed in
+float64.
 """
 
 from __future__ import annotations
@@ -61,6 +62,7 @@ def maps_of(
     queries: Tensor | None = None,
     softcap: float | None = None,
     sequences: int | None = None,
+    rows: int | None = ROWS,
 ) -> Maps:
     """Reduce one call of attention to numbers of each sequence and head.
 
@@ -73,6 +75,7 @@ def maps_of(
         queries: (B, Lq) bool, true where a query counts.
         softcap: c of c·tanh(scores / c).
         sequences: N; B is a multiple of it, and B / N successive rows are one sequence's windows.
+        rows: of how many queries of a sequence scores are computed at most; ``None``: of all.
 
     Raises:
         NonFiniteError: a score that counts is NaN or infinite, or a query or key that counts.
@@ -85,12 +88,13 @@ def maps_of(
     count = len(query) if sequences is None else sequences
     _check(query, key, bias, allowed, queries, count)
     valid = array(queries) if queries is not None else np.ones((len(query), query.shape[2]), bool)
-    rows, present = chosen_rows(valid)
+    limit = max(1, query.shape[2]) if rows is None else rows
+    places, present = chosen_rows(valid, limit)
     values: dict[str, list[Array]] = {}
     histograms: list[NDArray[np.int64]] = []
     windows = len(query) // max(count, 1)
     entries = _ENTRIES.get(query.device.type, _ENTRIES_ELSEWHERE)
-    step = max(1, entries // max(1, windows * query.shape[1] * rows.shape[1] * key.shape[2]))
+    step = max(1, entries // max(1, windows * query.shape[1] * places.shape[1] * key.shape[2]))
     for first in range(0, count, step):
         part = slice(first * windows, (first + step) * windows)
         scores, seen = _scores(
@@ -100,7 +104,7 @@ def maps_of(
             _part(bias, part, len(query)),
             _part(allowed, part, len(query)),
             softcap,
-            rows[part],
+            places[part],
             present[part],
         )
         some, histogram = of_scores(_by_sequence(scores, windows), _seen(seen, windows))
@@ -110,14 +114,17 @@ def maps_of(
     everything = {name: np.concatenate(parts) for name, parts in values.items()}
     everything |= of_vectors("query", query, valid, windows)
     everything |= of_vectors("key", key, seen_keys(valid, key, allowed), windows)
-    return Maps(everything, np.concatenate(histograms), bool((valid.sum(1) > ROWS).any()))
+    return Maps(everything, np.concatenate(histograms), bool((valid.sum(1) > limit).any()))
 
 
-def chosen_rows(valid: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def chosen_rows(
+    valid: NDArray[np.bool_], limit: int = ROWS
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Which queries' scores are computed.
 
     Args:
         valid: (B, Lq) which queries count.
+        limit: how many of a sequence at most.
 
     Returns:
         (B, R) their positions, and (B, R) which of these there are; the others are 0.
@@ -128,7 +135,7 @@ def chosen_rows(valid: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np
     ([0, 3, 6, 9], (2, 24), [0, 1, 2])
     """
     counts = valid.sum(axis=1)
-    stride = np.maximum(1, -(-counts // ROWS))
+    stride = np.maximum(1, -(-counts // limit))
     rank = np.cumsum(valid, axis=1) - 1
     chosen = valid & (rank % stride[:, None] == 0)
     width = max(1, int(chosen.sum(axis=1).max(initial=0)))

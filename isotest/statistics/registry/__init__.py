@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from isotest.statistics.metric import Metric
 from isotest.statistics.registry.attention import ATTENTION
+from isotest.statistics.registry.drift import DRIFT
 from isotest.statistics.registry.installed import Registry
 from isotest.statistics.registry.kept import OF_KEPT
 from isotest.statistics.registry.spectra import SPECTRA
 from isotest.statistics.registry.sums import SUMS
 
-__all__ = ["METRICS", "Metric", "default_metrics"]
+__all__ = ["METRICS", "Metric", "all_metrics", "default_metrics"]
 
-METRICS = Registry((*SUMS, *OF_KEPT, *SPECTRA, *ATTENTION))
+METRICS = Registry((*SUMS, *OF_KEPT, *SPECTRA, *ATTENTION, *DRIFT))
 """Every metric by its name, in the order of reports."""
 
 
@@ -27,3 +28,14 @@ def default_metrics() -> tuple[str, ...]:
     True
     """
     return tuple(name for name, metric in METRICS.items() if metric.default)
+
+
+def all_metrics(experiment: str | None = None) -> tuple[str, ...]:
+    """The names of those that can be measured of any representations, and an experiment's own.
+
+    >>> "score_sign" in all_metrics(), "score_sign" in all_metrics("drift")
+    (False, True)
+    """
+    return tuple(
+        name for name, metric in METRICS.items() if metric.experiment in (None, experiment)
+    )

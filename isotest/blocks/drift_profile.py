@@ -1,0 +1,107 @@
+"""From replicates to a profile: means over replicates, with error bars over replicates."""
+
+from __future__ import annotations
+
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from isotest.attention_heads import AttentionHeads
+from isotest.estimate import Estimate
+from isotest.profile import LayerProfile
+from isotest.statistics.jackknife import standard_error
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from isotest.blocks.drift_replicate import Side
+
+
+def layer_profile(
+    name: str, norm: float, replicates: Sequence[Side], *, module: str, width: int
+) -> LayerProfile:
+    """One side of the block at one norm, over all replicates.
+
+    Args:
+        name: ``"input.k"`` or ``"output.k"``.
+        norm: N.
+        replicates: what each showed.
+        module: path of the block.
+        width: D.
+    """
+    metrics = replicates[0].estimates
+    kinds = [
+        kind for kind in replicates[0].attention if all(kind in r.attention for r in replicates)
+    ]
+    return LayerProfile(
+        name=name,
+        module=module,
+        width=width,
+        representations=sum(replicate.representations for replicate in replicates),
+        zero_length=sum(replicate.zero_length for replicate in replicates),
+        block_representations=tuple(replicate.representations for replicate in replicates),
+        estimates={
+            metric: mean_of([replicate.estimates[metric] for replicate in replicates])
+            for metric in metrics
+        },
+        attention={
+            kind: _heads([replicate.attention[kind] for replicate in replicates]) for kind in kinds
+        },
+        at=norm,
+    )
+
+
+def mean_of(estimates: Sequence[Estimate]) -> Estimate:
+    """The mean over replicates, each a block of its own; undefined where any of them is.
+
+    >>> mean_of([Estimate(1.0), Estimate(3.0)])  # sd / √2 = √2 / √2
+    ... # doctest: +NORMALIZE_WHITESPACE
+    Estimate(value=2.0, se=1.0, blocks=(1.0, 3.0), undefined=None, vacuous=False, isotropic=None,
+             basis=None, dropped=None)
+    """
+    missing = [
+        (number, estimate) for number, estimate in enumerate(estimates) if estimate.value is None
+    ]
+    if missing:
+        number, first = missing[0]
+        everywhere = len(missing) == len(estimates)
+        return Estimate(
+            None,
+            undefined=first.undefined if everywhere else f"replicate {number}: {first.undefined}",
+            vacuous=all(estimate.vacuous for _, estimate in missing),
+        )
+    values = tuple(estimate.value for estimate in estimates if estimate.value is not None)
+    isotropic = [each.isotropic for each in estimates if each.isotropic is not None]
+    dropped = [each.dropped for each in estimates if each.dropped is not None]
+    several = len(values) > 1
+    return Estimate(
+        fmean(values),
+        standard_error(values, [1.0] * len(values)),
+        values if several else (),
+        isotropic=fmean(isotropic) if len(isotropic) == len(values) else None,
+        basis=estimates[0].basis,
+        dropped=sum(dropped) if dropped else None,
+    )
+
+
+def _heads(replicates: Sequence[AttentionHeads]) -> AttentionHeads:
+    """Each head's mean over replicates, and all their scores in one histogram."""
+    first = replicates[0]
+    entropy = zip(*(replicate.entropy for replicate in replicates), strict=True)
+    row_max = zip(*(replicate.row_max for replicate in replicates), strict=True)
+    histogram = zip(*(replicate.histogram for replicate in replicates), strict=True)
+    return AttentionHeads(
+        modules=first.modules,
+        entropy=tuple(
+            None
+            if any(value is None for value in head)
+            else fmean(v for v in head if v is not None)
+            for head in entropy
+        ),
+        row_max=tuple(fmean(head) for head in row_max),
+        histogram=tuple(sum(count) for count in histogram),
+    )
+
+
+def _mean_or_none(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if len(known) == len(values) else None
