@@ -35,6 +35,8 @@ TABLES = {
     "`trend` of such a check": "Trend",
     "`baseline` of such a check": "Regression",
     "`[checks.drift_correlation]`": "DriftCorrelationCheck",
+    "`[checks.fixed_point]`": "FixedPointCheck",
+    "`[checks.block_properties]`": "BlockPropertiesCheck",
 }
 
 

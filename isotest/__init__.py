@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from isotest.errors import IsotestError as IsotestError
     from isotest.estimate import Estimate as Estimate
+    from isotest.gate.checks import BlockPropertiesCheck as BlockPropertiesCheck
     from isotest.gate.checks import DriftCorrelationCheck as DriftCorrelationCheck
+    from isotest.gate.checks import FixedPointCheck as FixedPointCheck
     from isotest.gate.checks import MetricCheck as MetricCheck
     from isotest.gate.checks import Regression as Regression
     from isotest.gate.evaluate import compare as compare
@@ -35,8 +37,10 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "BlockPropertiesCheck": "gate.checks",
     "DriftCorrelationCheck": "gate.checks",
     "Estimate": "estimate",
+    "FixedPointCheck": "gate.checks",
     "IsotestError": "errors",
     "LayerProfile": "profile",
     "MetricCheck": "gate.checks",

@@ -47,7 +47,16 @@ class LayerProfile:
     @property
     def label(self) -> str:
         """The name, with where the point stands: ``"output.5 (N = 16)"``."""
-        return self.name if self.at is None else f"{self.name} (N = {self.at:g})"
+        return labelled(self.name, self.at)
+
+
+def labelled(layer: str, at: float | None) -> str:
+    """A layer's name, with where it stands on the axis of an experiment, if it does.
+
+    >>> labelled("output.5", 16.0)
+    'output.5 (N = 16)'
+    """
+    return layer if at is None else f"{layer} (N = {at:g})"
 
 
 @dataclass(frozen=True)

@@ -50,6 +50,11 @@ class MetricCheck(_Strict):
     metric: str | None = Field(None, description="the metric; the check's own name unless given")
     max: FiniteFloat | None = Field(None, description="no selected layer above this value")
     min: FiniteFloat | None = Field(None, description="no selected layer below this value")
+    minus: str | None = Field(
+        None,
+        description="a part of the model, such as 'input': what is judged is the difference, the "
+        "value at each layer minus that at the layer of the same number in this part",
+    )
     reach: FiniteFloat | None = Field(
         None, description="at least one selected layer at or above this value"
     )
@@ -86,11 +91,60 @@ class DriftCorrelationCheck(_Strict):
     inconclusive: Inconclusive = Field("fail", description="what an undecidable outcome counts as")
 
 
+class FixedPointCheck(_Strict):
+    """Where two curves over one axis meet: there is one such place, in every block of sequences.
+
+    The axis is that of an experiment (the norm that is added to a block's input).
+    """
+
+    metric: str = Field("mean_norm", description="the metric that both curves are of")
+    of: str = Field("output", description="the part of the model whose curve meets the other")
+    minus: str = Field("input", description="the part of the model whose curve is met")
+    min: FiniteFloat | None = Field(None, description="they meet at this place or behind it")
+    max: FiniteFloat | None = Field(None, description="they meet at this place or before it")
+
+
+class BlockPropertiesCheck(_Strict):
+    """What must hold of every transformer block, tried on a block of the model.
+
+    No property may be violated, and one at least must hold. What the block claims to be decides
+    which properties apply to it.
+    """
+
+    heads: Annotated[int, Field(ge=1)] | None = Field(
+        None, description="how many attention heads it has; found in the block unless given"
+    )
+    causal: bool | None = Field(
+        None, description="no position sees a later one; found by trying, which cannot find a leak"
+    )
+    normalised: bool | None = Field(
+        None, description="the output of each position is normalised; found by trying"
+    )
+    skip: bool | None = Field(
+        None, description="the input is added to what the sublayers make of it; found by trying"
+    )
+    positions: bool = Field(
+        False, description="it treats positions differently by their number (rotary embeddings)"
+    )
+    masked: bool = Field(
+        False, description="its 'forward' takes a second argument, true where a position is valid"
+    )
+    scaled: bool = Field(True, description="scores are divided by the root of a head's width")
+    examples: Annotated[int, Field(ge=1)] = Field(
+        25, description="how many batches each property is tried on"
+    )
+    holds: Annotated[tuple[str, ...], Field(strict=False)] = Field(
+        (),
+        description="properties that must hold: not to be violated is not enough for them, as it "
+        "is for all others that do not apply to the block",
+    )
+
+
 class FiniteCheck(_Strict):
     """Every layer has representations, directions and finite numbers; part of every entry."""
 
 
-Check = MetricCheck | DriftCorrelationCheck | FiniteCheck
+Check = MetricCheck | DriftCorrelationCheck | FixedPointCheck | BlockPropertiesCheck | FiniteCheck
 CheckT = TypeVar("CheckT", bound=Check)
 
 _DEMANDS = ("max", "min", "reach", "trend", "expect")
@@ -108,8 +162,8 @@ def without_baseline(check: CheckT) -> CheckT | None:
     >>> without_baseline(
     ...     MetricCheck(max=0.9, baseline=Regression(margin=0.1))
     ... )  # doctest: +NORMALIZE_WHITESPACE
-    MetricCheck(metric=None, max=0.9, min=None, reach=None, trend=None, layers='any', baseline=None,
-    inconclusive='fail')
+    MetricCheck(metric=None, max=0.9, min=None, minus=None, reach=None, trend=None, layers='any',
+    baseline=None, inconclusive='fail')
     >>> without_baseline(MetricCheck(baseline=Regression(margin=0.1))) is None
     True
     """
@@ -119,3 +173,17 @@ def without_baseline(check: CheckT) -> CheckT | None:
     if all(demand is None for demand in demands):
         return None
     return cast("CheckT", check.model_copy(update={"baseline": None}))
+
+
+NO_RELATIVE_MARGIN = (
+    "'margin_relative' has no meaning with 'minus': a difference may be zero, which leaves nothing "
+    "to be relative to; give 'margin'"
+)
+
+
+def subtracted_from_itself(layers: str, minus: str) -> str:
+    """The fault of a check whose difference is zero by construction."""
+    return (
+        f"layers = {layers!r} names layers of {minus!r}, and minus = {minus!r} subtracts them from "
+        "themselves: that is zero in every model; name another part, or leave 'layers' out"
+    )

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from isotest.estimate import Estimate
     from isotest.profile import LayerProfile
+    from isotest.statistics.metric import Metric
 
 
 def non_finite(estimate: Estimate) -> str | None:
@@ -48,15 +49,15 @@ def defined_points(
     for layer in layers:
         estimate = layer.estimates.get(metric)
         if estimate is None:
-            return failed(f"{metric} was not measured at layer {layer.name}", layer.name)
+            return failed(f"{metric} was not measured at layer {layer.label}", layer.name)
         fault = non_finite(estimate)
         if fault is not None:
-            return failed(f"{metric} at layer {layer.name} is not finite: {fault}", layer.name)
+            return failed(f"{metric} at layer {layer.label} is not finite: {fault}", layer.name)
         if estimate.value is not None:
             points.append((layer, estimate.value))
         elif not estimate.vacuous:
             return failed(
-                f"{metric} is undefined at layer {layer.name}: {estimate.undefined}", layer.name
+                f"{metric} is undefined at layer {layer.label}: {estimate.undefined}", layer.name
             )
     if not points:
         why = layers[0].estimates[metric].undefined
@@ -64,6 +65,38 @@ def defined_points(
             f"there is nothing to compare: {metric} is undefined at every selected layer ({why})"
         )
     return points
+
+
+def leave_one_out(
+    layer: LayerProfile, metric: Metric, block_sequences: Sequence[int]
+) -> list[float] | None:
+    """A layer's value without each block in turn, recovered from its pseudo-values.
+
+    With h_b = N/n_b, block b's share of the weight inverted, the pseudo-value is
+    τ_b = h_b·θ − (h_b − 1)·θ₍₋b₎; hence θ₍₋b₎ = (h_b·θ − τ_b)/(h_b − 1) = θ − (τ_b − θ)/(h_b − 1),
+    of which the last form is exact where leaving a block out changes nothing.
+
+    Returns:
+        One value per block; ``None`` where there are fewer than two blocks, or an empty one.
+    """
+    estimate = layer.estimates[metric.name]
+    sizes = block_sizes(layer, metric, block_sequences)
+    if estimate.value is None or len(estimate.blocks) != len(sizes) or len(sizes) < 2:
+        return None
+    if min(sizes) <= 0:
+        return None
+    total = sum(sizes)
+    return [
+        estimate.value - (pseudo - estimate.value) / (total / size - 1)
+        for size, pseudo in zip(sizes, estimate.blocks, strict=True)
+    ]
+
+
+def block_sizes(
+    layer: LayerProfile, metric: Metric, block_sequences: Sequence[int]
+) -> Sequence[int]:
+    """What each block weighs in the jackknife of ``metric`` at a layer."""
+    return layer.block_representations if metric.weight == "representations" else block_sequences
 
 
 def curve_text(points: Iterable[tuple[LayerProfile, float]]) -> str:

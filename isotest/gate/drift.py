@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from isotest.gate.correlation import Correlation, Statistic, coefficient, correlate
+from isotest.gate.curve import leave_one_out
 from isotest.gate.quantiles import t_quantile
 from isotest.statistics.registry import METRICS
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from isotest.estimate import Estimate
-    from isotest.profile import LayerProfile, Profile
+    from isotest.profile import Profile
 
 Finding = Literal["explained", "not explained", "not identifiable"]
 
@@ -138,41 +139,14 @@ def _unidentifiable(
     return ""
 
 
-def leave_one_out(
-    layer: LayerProfile, metric: str, block_sequences: Sequence[int]
-) -> list[float] | None:
-    """A layer's value without each block in turn, recovered from its pseudo-values.
-
-    With h_b = N/n_b, block b's share of the weight inverted, the pseudo-value is
-    τ_b = h_b·θ − (h_b − 1)·θ₍₋b₎; hence θ₍₋b₎ = (h_b·θ − τ_b)/(h_b − 1) = θ − (τ_b − θ)/(h_b − 1),
-    of which the last form is exact where leaving a block out changes nothing.
-
-    Returns:
-        One value per block; ``None`` where there are fewer than two blocks, or an empty one.
-    """
-    estimate = layer.estimates[metric]
-    sizes = _sizes(layer, metric, block_sequences)
-    if estimate.value is None or len(estimate.blocks) != len(sizes) or len(sizes) < 2:
-        return None
-    if min(sizes) <= 0:
-        return None
-    total = sum(sizes)
-    return [
-        estimate.value - (pseudo - estimate.value) / (total / size - 1)
-        for size, pseudo in zip(sizes, estimate.blocks, strict=True)
-    ]
-
-
-def _sizes(layer: LayerProfile, metric: str, block_sequences: Sequence[int]) -> Sequence[int]:
-    by_representation = METRICS[metric].weight == "representations"
-    return layer.block_representations if by_representation else block_sequences
-
-
 def correlations_without_each_block(profile: Profile, statistic: Statistic) -> list[float] | None:
     """The coefficient with each block of sequences left out in turn; ``None`` where undefined."""
     curves = []
     for metric in ("anisotropy", "drift_norm"):
-        curve = [leave_one_out(layer, metric, profile.block_sequences) for layer in profile.layers]
+        curve = [
+            leave_one_out(layer, METRICS[metric], profile.block_sequences)
+            for layer in profile.layers
+        ]
         if not curve or any(points is None for points in curve):
             return None
         curves.append([points for points in curve if points is not None])

@@ -40,17 +40,17 @@ def _judge(case: Case) -> Part:
             *dead,
         )
     faults = [
-        (layer.name, metric, fault)
+        (layer, metric, fault)
         for layer in layers
         for metric, estimate in layer.estimates.items()
         if (fault := non_finite(estimate)) is not None
     ]
     if faults:
-        name, metric, fault = faults[0]
+        layer, metric, fault = faults[0]
         more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
         return failed(
-            f"{metric} at layer {name} is not finite: {fault}{more}",
-            *dict.fromkeys(layer for layer, _, _ in faults),
+            f"{metric} at layer {layer.label} is not finite: {fault}{more}",
+            *dict.fromkeys(layer.name for layer, _, _ in faults),
         )
     unexplained = [
         layer.name

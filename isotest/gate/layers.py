@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 _SELECTOR = re.compile(r"(?:([a-z]\w*)\.)?(any|last|final|(\d+)(?:-(\d+))?)", re.ASCII)
 
+PART = re.compile(r"[a-z]\w*", re.ASCII)
+"""What the name of a part of a model looks like."""
+
 
 @dataclass(frozen=True)
 class Selector:
@@ -73,6 +76,15 @@ def parse_selectors(text: str) -> tuple[Selector, ...]:
     return tuple(parse_selector(part.strip()) for part in text.split(","))
 
 
+def part_of(layer: str) -> str:
+    """The part of the model that a layer belongs to; ``""`` in a model of one part.
+
+    >>> part_of("decoder.3"), part_of("final")
+    ('decoder', '')
+    """
+    return layer.rpartition(".")[0]
+
+
 def select_layers(names: Sequence[str], selector: str) -> tuple[str, ...]:
     """The layers that ``selector`` means, in the order of ``names``; empty if it matches none.
 
@@ -112,7 +124,7 @@ def select_layers(names: Sequence[str], selector: str) -> tuple[str, ...]:
 def _select(names: Sequence[str], wanted: Selector) -> list[str]:
     stacks: dict[str, list[str]] = {}
     for name in names:
-        stacks.setdefault(name.rpartition(".")[0], []).append(name)
+        stacks.setdefault(part_of(name), []).append(name)
     if wanted.stack:
         stacks = {stack: layers for stack, layers in stacks.items() if stack == wanted.stack}
     found: list[str] = []

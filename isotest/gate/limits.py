@@ -102,7 +102,7 @@ def _judge(
         (
             "layers",
             (
-                f"outside: {names} of {len(counted)} judged; worst is {worst_layer.name}: "
+                f"outside: {names} of {len(counted)} judged; worst is {worst_layer.label}: "
                 f"{number(worst)}"
             ),
         ),
@@ -111,7 +111,7 @@ def _judge(
     culprits = {point[0].name for bound in violated for point in outside[bound]}
     return Part(
         Outcome.FAILED,
-        f"{metric} is {number(value, decimals)} at layer {layer.name}, "
+        f"{metric} is {number(value, decimals)} at layer {layer.label}, "
         f"{'above' if bound.sign > 0 else 'below'} {bound}",
         details=tuple(details),
         layers=tuple(point[0].name for point in counted if point[0].name in culprits),
@@ -172,7 +172,7 @@ def judge_reach(case: Case, metric: str, layers: Sequence[LayerProfile], reach: 
         "highest_layer": layer.name,
     }
     decimals = decimals_for(layer.estimates[metric].se, value)
-    where = f"highest at layer {layer.name} of {len(counted)}, {number(value, decimals)}"
+    where = f"highest at layer {layer.label} of {len(counted)}, {number(value, decimals)}"
     if value >= reach:
         return Part(
             Outcome.PASSED,

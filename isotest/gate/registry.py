@@ -6,7 +6,13 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
-from isotest.gate.checks import DriftCorrelationCheck, FiniteCheck, MetricCheck
+from isotest.gate.checks import (
+    BlockPropertiesCheck,
+    DriftCorrelationCheck,
+    FiniteCheck,
+    FixedPointCheck,
+    MetricCheck,
+)
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -20,6 +26,8 @@ Evaluator = Callable[["Case", Any], "Verdict"]
 EVALUATORS: dict[type[BaseModel], str] = {
     MetricCheck: "isotest.gate.metric:evaluate_metric",
     DriftCorrelationCheck: "isotest.gate.drift_check:evaluate_drift_correlation",
+    FixedPointCheck: "isotest.gate.fixed_point:evaluate_fixed_point",
+    BlockPropertiesCheck: "isotest.gate.block_properties:evaluate_block_properties",
     FiniteCheck: "isotest.gate.finite:evaluate_finite",
 }
 """Object reference of the evaluator by check model; resolved when such a check is judged."""

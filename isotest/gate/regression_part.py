@@ -91,10 +91,10 @@ def _pair(
         fault = non_finite(estimate)
         if fault is not None:
             return failed(
-                f"{metric.name} at layer {layer.name} is not finite{where}: {fault}", layer.name
+                f"{metric.name} at layer {layer.label} is not finite{where}: {fault}", layer.name
             )
     if new.value is None or base.value is None:
-        return _undefined(new, base, metric.name, layer.name)
+        return _undefined(new, base, metric.name, layer)
     if len(profile.block_sequences) < 2:
         return Part(
             Outcome.INCONCLUSIVE,
@@ -105,7 +105,9 @@ def _pair(
         )
     if min(len(new.blocks), len(base.blocks)) < 2:
         side = "this run" if len(new.blocks) < 2 else "the baseline"
-        return failed(f"{metric.name} at layer {layer.name} has no error bar in {side}", layer.name)
+        return failed(
+            f"{metric.name} at layer {layer.label} has no error bar in {side}", layer.name
+        )
     sizes, base_sizes = layer.block_representations, base_layer.block_representations
     differ = sizes != base_sizes and not profile.decides_positions(layer.name)
     weights: Sequence[float] = profile.block_sequences
@@ -114,20 +116,20 @@ def _pair(
         weights = [(size + other) / 2 for size, other in zip(sizes, base_sizes, strict=True)]
     if differ or len({len(new.blocks), len(base.blocks), len(weights)}) > 1:
         return nothing_compared(
-            f"not comparable: layer {layer.name} has {layer.representations} representations in "
+            f"not comparable: layer {layer.label} has {layer.representations} representations in "
             f"{len(new.blocks)} blocks, in the baseline {base_layer.representations} in "
             f"{len(base.blocks)}"
         )
     if new.basis != base.basis and not profile.decides_positions(layer.name):
         return nothing_compared(
-            f"not comparable: {metric.name} at layer {layer.name} was measured from "
+            f"not comparable: {metric.name} at layer {layer.label} was measured from "
             f"{new.basis or 'everything'}, in the baseline from {base.basis or 'everything'}; "
             "record the baseline again"
         )
     change, se, df = paired_change(new, base, weights)
     if se is None or not math.isfinite(se) or not math.isfinite(change):
         return failed(
-            f"the change of {metric.name} at layer {layer.name} has no finite error bar: {se}",
+            f"the change of {metric.name} at layer {layer.label} has no finite error bar: {se}",
             layer.name,
         )
     floor = metric.floor_at(base_layer.estimates)
@@ -140,28 +142,29 @@ def _pair(
         df=df,
         margin=layer_margin(floor, base.value, demand.margin, demand.margin_relative),
         floor=floor,
+        at=layer.at,
     )
 
 
-def _undefined(new: Estimate, base: Estimate, metric: str, layer: str) -> Part | None:
+def _undefined(new: Estimate, base: Estimate, metric: str, layer: LayerProfile) -> Part | None:
     if new.value is None and base.value is None:
         if (new.vacuous and base.vacuous) or new.undefined == base.undefined:
             return None
         return failed(
-            f"{metric} is undefined at layer {layer} for another reason than in the baseline: "
-            f"{new.undefined}; there: {base.undefined}",
-            layer,
+            f"{metric} is undefined at layer {layer.label} for another reason than in the "
+            f"baseline: {new.undefined}; there: {base.undefined}",
+            layer.name,
         )
     if new.value is None:
         return failed(
-            f"{metric} is undefined at layer {layer}: {new.undefined}; in the baseline it was "
-            f"{base.value:.4g}",
-            layer,
+            f"{metric} is undefined at layer {layer.label}: {new.undefined}; in the baseline it "
+            f"was {base.value:.4g}",
+            layer.name,
         )
     return failed(
-        f"{metric} is {number(new.value)} at layer {layer}, but undefined in the baseline: "
+        f"{metric} is {number(new.value)} at layer {layer.label}, but undefined in the baseline: "
         f"{base.undefined}",
-        layer,
+        layer.name,
     )
 
 
@@ -221,13 +224,13 @@ def _reason(metric: str, change: LayerChange, outcome: Outcome) -> str:
     path = f"{number(change.base, decimals)} -> {number(change.new, decimals)}"
     if outcome is Outcome.FAILED:
         moved = "rose" if change.change > 0 else "fell"
-        return f"{metric} {moved} at layer {change.layer}: {path}, margin {number(change.margin)}"
+        return f"{metric} {moved} at layer {change.label}: {path}, margin {number(change.margin)}"
     if outcome is Outcome.INCONCLUSIVE:
         return (
             f"cannot tell whether {metric} stayed within its margin of {number(change.margin)} at "
-            f"layer {change.layer}: {path}"
+            f"layer {change.label}: {path}"
         )
-    return f"{metric} is within its margin; nearest to it is layer {change.layer}: {path}"
+    return f"{metric} is within its margin; nearest to it is layer {change.label}: {path}"
 
 
 def _size(change: LayerChange) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from isotest.gate.multiplicity import holm
 from isotest.gate.quantiles import t_above, t_below, t_quantile
 from isotest.gate.verdict import Outcome
+from isotest.profile import labelled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,6 +32,7 @@ class LayerChange:
         df: degrees of freedom of ``se``.
         margin: largest accepted change, in the metric's unit.
         floor: the part of the margin that no suite can take away.
+        at: where the layer stands on the axis of an experiment, if it does.
     """
 
     layer: str
@@ -41,6 +43,12 @@ class LayerChange:
     df: float
     margin: float
     floor: float = 0.0
+    at: float | None = None
+
+    @property
+    def label(self) -> str:
+        """The layer's name, with where it stands."""
+        return labelled(self.layer, self.at)
 
     def worsening(self, worse: Worse) -> float:
         """The change in the direction that counts: positive is worse."""

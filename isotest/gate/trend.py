@@ -6,8 +6,8 @@ import math
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from isotest.gate.curve import curve_text, defined_points
-from isotest.gate.drift import leave_one_out
+from isotest.gate.curve import curve_text, defined_points, leave_one_out
+from isotest.gate.layers import part_of
 from isotest.gate.numerals import decimals_of_change, number, p_value, signed
 from isotest.gate.part import Case, Part, nothing_compared
 from isotest.gate.regressions import LayerChange, judge_changes
@@ -43,7 +43,7 @@ def judge_trend(case: Case, metric: Metric, demand: Trend, layers: Sequence[Laye
     steps = [
         (before, after)
         for before, after in pairwise(layer for layer, _ in points)
-        if _stack(before) == _stack(after)
+        if part_of(before.name) == part_of(after.name)
     ]
     if not steps:
         names = ", ".join(layer.name for layer, _ in points)
@@ -56,18 +56,14 @@ def judge_trend(case: Case, metric: Metric, demand: Trend, layers: Sequence[Laye
         change = _step(case.profile, metric, demand, before, after)
         if change is None:
             return nothing_compared(
-                f"there is no error bar for the step from layer {before.name} to {after.name}: it "
-                "takes two blocks of independent sequences, and representations of each block"
+                f"there is no error bar for the step from layer {before.label} to {after.label}: "
+                "it takes two blocks of independent sequences, and representations of each block"
             )
         changes.append(change)
     judgement = judge_changes(
         changes, "up" if demand.direction == "falls" else "down", demand.alpha
     )
     return _describe(metric, demand, points, steps, judgement)
-
-
-def _stack(layer: LayerProfile) -> str:
-    return layer.name.rpartition(".")[0]
 
 
 def _step(
@@ -79,9 +75,7 @@ def _step(
     base, new = before.estimates[metric.name].value, after.estimates[metric.name].value
     assert base is not None
     assert new is not None
-    without = [
-        leave_one_out(layer, metric.name, profile.block_sequences) for layer in (before, after)
-    ]
+    without = [leave_one_out(layer, metric, profile.block_sequences) for layer in (before, after)]
     if without[0] is None or without[1] is None or len(without[0]) != len(without[1]):
         return None
     changes = [end - start for start, end in zip(*without, strict=True)]
@@ -98,6 +92,7 @@ def _step(
         df=len(changes) - 1,
         margin=-max(demand.by, floor),
         floor=floor,
+        at=after.at,
     )
 
 
@@ -128,10 +123,10 @@ def _describe(
     decimals = decimals_of_change(change.change, change.se, change.base, change.new)
     verb = demand.direction.removesuffix("s")
     reason = (
-        f"{metric.name} does not {verb}{_by(demand)} from layer {before.name} to {after.name}: "
+        f"{metric.name} does not {verb}{_by(demand)} from layer {before.label} to {after.label}: "
         if beyond
         else f"these data cannot tell whether {metric.name} {demand.direction}{_by(demand)} from "
-        f"layer {before.name} to {after.name}: "
+        f"layer {before.label} to {after.label}: "
     )
     names = ", ".join(
         f"{steps[i][0].name} to {steps[i][1].name}"

@@ -9,16 +9,29 @@ from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationErr
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from isotest.errors import IsotestError
-from isotest.gate.checks import DriftCorrelationCheck, MetricCheck
-from isotest.gate.layers import parse_selectors
+from isotest.gate.checks import (
+    NO_RELATIVE_MARGIN,
+    BlockPropertiesCheck,
+    DriftCorrelationCheck,
+    FixedPointCheck,
+    MetricCheck,
+    subtracted_from_itself,
+)
+from isotest.gate.layers import PART, parse_selectors
 from isotest.source import did_you_mean
 from isotest.statistics.registry import METRICS
 from isotest.suite.names import name_fault
 
-CheckSpec = MetricCheck | DriftCorrelationCheck
+CheckSpec = MetricCheck | DriftCorrelationCheck | FixedPointCheck | BlockPropertiesCheck
 
-DRIFT_CORRELATION = "drift_correlation"
 FINITE = "finite"
+
+KINDS: Mapping[str, type[CheckSpec]] = {
+    "drift_correlation": DriftCorrelationCheck,
+    "fixed_point": FixedPointCheck,
+    "block_properties": BlockPropertiesCheck,
+}
+"""The tables that are a kind of check by their name; all others judge a metric."""
 
 METRIC_DEMANDS = ("max", "min", "reach", "trend", "baseline")
 """The keys of a metric's check of which one at least must be there."""
@@ -28,7 +41,7 @@ Location = tuple[str | int, ...]
 
 def check_class(name: str) -> type[CheckSpec]:
     """The kind of check that a table of this name describes."""
-    return DriftCorrelationCheck if name == DRIFT_CORRELATION else MetricCheck
+    return KINDS.get(name, MetricCheck)
 
 
 def fault(text: str, location: Location, value: object) -> InitErrorDetails:
@@ -83,7 +96,7 @@ def _name_faults(name: str, table: Any) -> Iterator[InitErrorDetails]:
     if problem := name_fault(name):
         yield fault(f"check: {problem}", (name,), table)
     metric = table.get("metric") if isinstance(table, dict) else None
-    if name == DRIFT_CORRELATION or metric == name:
+    if name in KINDS or metric == name:
         return
     if isinstance(metric, str):
         if metric not in METRICS:
@@ -99,7 +112,7 @@ def _name_faults(name: str, table: Any) -> Iterator[InitErrorDetails]:
                 metric,
             )
     elif metric is None and name not in METRICS:
-        hint = did_you_mean(name, [*METRICS, DRIFT_CORRELATION])
+        hint = did_you_mean(name, [*METRICS, *KINDS])
         yield fault(
             f'unknown check {name!r}{hint} (a check of another name says: metric = "…")',
             (name,),
@@ -114,19 +127,57 @@ def _senseless(name: str, check: CheckSpec) -> Iterator[InitErrorDetails]:
             yield fault(
                 f"check {name!r} demands nothing; give it 'expect' or 'baseline'", (name,), None
             )
-        return
-    if all(getattr(check, demand) is None for demand in METRIC_DEMANDS):
+    elif isinstance(check, FixedPointCheck):
+        yield from _senseless_fixed_point(name, check)
+    elif isinstance(check, MetricCheck):
+        yield from _senseless_metric(name, check)
+
+
+def _senseless_fixed_point(name: str, check: FixedPointCheck) -> Iterator[InitErrorDetails]:
+    if check.metric not in METRICS:
         yield fault(
-            f"check {name!r} demands nothing; give it 'max', 'min', 'reach', 'trend' or 'baseline'",
-            (name,),
-            None,
+            f"unknown metric {check.metric!r}{did_you_mean(check.metric, METRICS)}",
+            (name, "metric"),
+            check.metric,
         )
+    yield from _no_part(name, "of", check.of)
+    yield from _no_part(name, "minus", check.minus)
+    if check.of == check.minus:
+        yield fault(
+            f"of and minus are both {check.of!r}: a curve meets itself everywhere",
+            (name, "minus"),
+            check.minus,
+        )
+    yield from _no_room(name, check)
+
+
+def _no_part(name: str, key: str, part: str) -> Iterator[InitErrorDetails]:
+    if not PART.fullmatch(part):
+        yield fault(
+            f"{key} = {part!r}: expected the name of a part of the model, such as 'input' or "
+            "'encoder'",
+            (name, key),
+            part,
+        )
+
+
+def _no_room(name: str, check: MetricCheck | FixedPointCheck) -> Iterator[InitErrorDetails]:
     if check.max is not None and check.min is not None and check.min > check.max:
         yield fault(
             f"min = {check.min:g} is above max = {check.max:g}: no value satisfies both",
             (name, "min"),
             check.min,
         )
+
+
+def _senseless_metric(name: str, check: MetricCheck) -> Iterator[InitErrorDetails]:
+    if all(getattr(check, demand) is None for demand in METRIC_DEMANDS):
+        yield fault(
+            f"check {name!r} demands nothing; give it 'max', 'min', 'reach', 'trend' or 'baseline'",
+            (name,),
+            None,
+        )
+    yield from _no_room(name, check)
     if check.max is not None and check.reach is not None and check.reach > check.max:
         yield fault(
             f"reach = {check.reach:g} is above max = {check.max:g}: no value satisfies both",
@@ -138,6 +189,18 @@ def _senseless(name: str, check: CheckSpec) -> Iterator[InitErrorDetails]:
     except IsotestError as error:
         yield fault(str(error), (name, "layers"), check.layers)
         return
+    if check.minus is not None:
+        yield from _no_part(name, "minus", check.minus)
+        if any(selector.stack == check.minus for selector in selectors):
+            yield fault(
+                subtracted_from_itself(check.layers, check.minus), (name, "layers"), check.layers
+            )
+        if check.baseline is not None and check.baseline.margin_relative is not None:
+            yield fault(
+                NO_RELATIVE_MARGIN,
+                (name, "baseline", "margin_relative"),
+                check.baseline.margin_relative,
+            )
     one = selectors[0]
     single = one.word in ("last", "final") or (not one.word and one.first == one.end)
     if check.trend is not None and len(selectors) == 1 and single:
@@ -157,6 +220,12 @@ class ChecksTable(BaseModel):
 
     drift_correlation: DriftCorrelationCheck | None = Field(
         None, description="is anisotropy explained by drift?"
+    )
+    fixed_point: FixedPointCheck | None = Field(
+        None, description="where do what enters a block and what leaves it meet?"
+    )
+    block_properties: BlockPropertiesCheck | None = Field(
+        None, description="does a block of the model do what every transformer block must?"
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from isotest.statistics.registry import METRICS
-from isotest.suite.checks import DRIFT_CORRELATION, FINITE, METRIC_DEMANDS
+from isotest.suite.checks import FINITE, KINDS, METRIC_DEMANDS
 from isotest.suite.names import NAME_PATTERN
 from isotest.suite.spec import SuiteFile
 
@@ -32,10 +32,9 @@ def _checks(table: dict[str, Any]) -> dict[str, Any]:
         "$ref": "#/$defs/MetricCheck",
         "anyOf": [{"required": [key]} for key in METRIC_DEMANDS],
     }
-    drift_check = {
-        **table["properties"][DRIFT_CORRELATION],
-        "anyOf": [{"required": [key]} for key in ("expect", "baseline")],
-    }
+    kinds = {name: dict(table["properties"][name]) for name in KINDS}
+    kinds["drift_correlation"]["anyOf"] = [{"required": [key]} for key in ("expect", "baseline")]
+    kinds["fixed_point"]["properties"] = {"metric": {"enum": list(METRICS)}}
     named = {
         name: {
             "description": metric.summary,
@@ -47,7 +46,7 @@ def _checks(table: dict[str, Any]) -> dict[str, Any]:
     return {
         "type": "object",
         "description": table["description"],
-        "properties": {**named, DRIFT_CORRELATION: drift_check, FINITE: False},
+        "properties": {**named, **kinds, FINITE: False},
         "propertyNames": {"pattern": NAME_PATTERN},
         "additionalProperties": {
             **metric_check,

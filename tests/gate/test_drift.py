@@ -12,13 +12,10 @@ from scipy import stats
 
 from isotest.estimate import Estimate
 from isotest.gate.checks import DriftCorrelationCheck
-from isotest.gate.drift import (
-    changed_beyond_chance,
-    drift_correlation,
-    jackknife_interval,
-    leave_one_out,
-)
+from isotest.gate.curve import leave_one_out
+from isotest.gate.drift import changed_beyond_chance, drift_correlation, jackknife_interval
 from isotest.gate.verdict import Outcome, Verdict
+from isotest.statistics.registry import METRICS
 
 from .profiles import BLOCKS, accepted, judge, profile
 
@@ -101,7 +98,7 @@ def test_leaving_a_block_out_is_recovered_from_the_pseudo_values() -> None:
     rng = np.random.default_rng(0)
     values = rng.normal(size=BLOCKS)
     layer = profile({"anisotropy": [values]}).layers[0]
-    without = leave_one_out(layer, "anisotropy", (4,) * BLOCKS)
+    without = leave_one_out(layer, METRICS["anisotropy"], (4,) * BLOCKS)
     expected = [np.delete(values, block).mean() for block in range(BLOCKS)]
     assert without == pytest.approx(expected)
 

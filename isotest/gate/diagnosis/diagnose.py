@@ -9,6 +9,7 @@ from isotest.gate.diagnosis import centered, heads, similarity, spectra
 from isotest.gate.diagnosis.causes import EVIDENCE, ROGUE
 from isotest.gate.diagnosis.movement import moved
 from isotest.gate.diagnosis.reading import measured, shown
+from isotest.statistics.registry import METRICS
 
 if TYPE_CHECKING:
     from isotest.gate.diagnosis.attribution import Attribution
@@ -112,8 +113,10 @@ def diagnose(
 
     Returns:
         ``None`` where there is nothing to explain: lengths, which have no cause that a profile
-        shows; a change of nothing; a side without a value.
+        shows; the difference of two layers; a change of nothing; a side without a value.
     """
+    if metric not in METRICS:
+        return None
     now = _layer(profile, layer)
     base = None if baseline is None else _layer(baseline, layer)
     if now is None or (baseline is not None and base is None):
