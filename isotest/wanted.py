@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from isotest.gate.checks import DriftCorrelationCheck, MetricCheck
+from isotest.gate.checks import DriftCorrelationCheck, FixedPointCheck, MetricCheck
 from isotest.gate.drift import CURVES
-from isotest.statistics.registry import METRICS, default_metrics
+from isotest.statistics.registry import METRICS, all_metrics, default_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,7 +18,9 @@ Choice = Literal["default", "all"]
 _SHOWN_BESIDE_DRIFT = ("drift_share", "centered_anisotropy")
 
 
-def wanted_metrics(choice: Choice | Sequence[str], checks: Mapping[str, Check]) -> tuple[str, ...]:
+def wanted_metrics(
+    choice: Choice | Sequence[str], checks: Mapping[str, Check], *, experiment: str | None = None
+) -> tuple[str, ...]:
     """The metrics to measure, in the order of the registry.
 
     A check is never without its metric: what it judges is measured, whatever ``choice`` says, and
@@ -27,6 +29,7 @@ def wanted_metrics(choice: Choice | Sequence[str], checks: Mapping[str, Check]) 
     Args:
         choice: ``"default"``, ``"all"``, or names.
         checks: the entry's checks by name.
+        experiment: whose own metrics ``"all"`` holds, too.
 
     >>> wanted_metrics(["anisotropy"], {"norm_std": MetricCheck(max=3.0)})
     ('anisotropy', 'mean_norm', 'norm_std')
@@ -35,12 +38,14 @@ def wanted_metrics(choice: Choice | Sequence[str], checks: Mapping[str, Check]) 
     if choice == "default":
         names |= set(default_metrics())
     elif choice == "all":
-        names |= set(METRICS)
+        names |= set(all_metrics(experiment))
     else:
         names |= set(choice)
     for name, check in checks.items():
         if isinstance(check, MetricCheck):
             names.add(check.metric or name)
+        elif isinstance(check, FixedPointCheck):
+            names.add(check.metric)
         elif isinstance(check, DriftCorrelationCheck):
             names |= {*CURVES, *_SHOWN_BESIDE_DRIFT}
     scales = {METRICS[name].floor_scale for name in names}
