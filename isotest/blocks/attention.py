@@ -92,7 +92,8 @@ class SelfAttention(nn.Module):
             valid: as in :meth:`forward`.
         """
         query, key, value = (self.split(part(x)) for part in (self.query, self.key, self.value))
-        scores = query @ key.transpose(-1, -2) / math.sqrt(self.head_width)
+        # The queries are divided, not the scores: there are L/d_k times as many of those.
+        scores = (query / math.sqrt(self.head_width)) @ key.transpose(-1, -2)
         allowed = self.allowed(x, valid)
         if allowed is None:
             weights = scores.softmax(-1)

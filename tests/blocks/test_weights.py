@@ -155,6 +155,17 @@ def test_activations_are_recognised_by_what_they_compute(name: str, activation: 
         assert_same(block(x), layer(x, None))
 
 
+def test_of_a_sequence_without_keys_bert_makes_a_mean_and_the_block_nothing() -> None:
+    """The one difference, as the documentation says."""
+    layer, x, valid = bert_layer(), inputs(24), torch.zeros(3, 16, dtype=torch.bool)
+    own = layer.attention.self
+    block = from_bert_layer(layer)
+    with torch.inference_mode():
+        mean = own.value(x).mean(1, keepdim=True).expand(3, 16, 24)
+        assert_same(own(x, added(valid, x.dtype))[0], mean)
+        assert torch.equal(block.trace(x, valid).heads, torch.zeros(3, 3, 16, 8))
+
+
 def test_a_missing_bias_is_zero() -> None:
     other = vit_block(qkv_bias=False)
     x = inputs(24)
