@@ -1,12 +1,12 @@
-"""One property tried on one block: examples that are always tried, then Hypothesis."""
+"""One property tried on one block: batches that are always tried, then Hypothesis."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from isotest.errors import MissingError, one_line
 from isotest.models.seeding import seeded
-from isotest.testing.outcome import PropertyOutcome, Result
 from isotest.testing.property import Property, ViolationError
 from isotest.testing.token_batch import TokenBatch
 
@@ -15,6 +15,26 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from isotest.testing.subject import Subject
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A batch on which a property is violated.
+
+    Attributes:
+        batch: the batch.
+        text: what is wrong, with the numbers.
+        raised: whether the block raised, so that the property itself could not be looked at.
+    """
+
+    batch: TokenBatch
+    text: str
+    raised: bool = False
+
+    @property
+    def order(self) -> tuple[bool, int, int]:
+        """Less is better to read: the property's own numbers, few vectors, small seeds."""
+        return self.raised, self.batch.sequences * self.batch.length, self.batch.seed
 
 
 def always_tried(width: int) -> tuple[TokenBatch, ...]:
@@ -28,13 +48,11 @@ def always_tried(width: int) -> tuple[TokenBatch, ...]:
     )
 
 
-def tried(
-    property_: Property, subject: Subject, *, examples: int, seed: int
-) -> tuple[PropertyOutcome, TokenBatch | None]:
-    """What becomes of a property, and the smallest batch on which it is violated.
+def violation(property_: Property, subject: Subject, *, examples: int, seed: int) -> Failure | None:
+    """The smallest batch that is found on which a property is violated; ``None`` if none is.
 
     Args:
-        property_: the property.
+        property_: applies to the subject.
         subject: the block.
         examples: how many batches Hypothesis makes; more where it shrinks a counterexample.
         seed: of Hypothesis and of whatever random numbers the block draws.
@@ -42,21 +60,32 @@ def tried(
     Raises:
         MissingError: Hypothesis is not installed.
     """
+    fixed = violation_among(always_tried(subject.width), property_, subject, seed)
+    searched = _searched(property_, subject, examples, seed, known=fixed) if examples else None
+    found = [failure for failure in (fixed, searched) if failure is not None]
+    return min(found, key=lambda failure: failure.order, default=None)
+
+
+def violation_among(
+    batches: Sequence[TokenBatch], property_: Property, subject: Subject, seed: int
+) -> Failure | None:
+    """The best to read of those of ``batches`` that violate a property; ``None`` if none does."""
+    tried = (_violation(property_, subject, batch, seed) for batch in batches)
+    found = [failure for failure in tried if failure is not None]
+    return min(found, key=lambda failure: failure.order, default=None)
+
+
+def _violation(
+    property_: Property, subject: Subject, batch: TokenBatch, seed: int
+) -> Failure | None:
     with seeded(seed):
-        reason = property_.excludes(subject)
-    if reason is not None:
-        return PropertyOutcome(property_.name, Result.NOT_APPLICABLE, reason), None
-    fixed = always_tried(subject.width)
-    failure = first_violation(property_, subject, fixed, seed)
-    if examples:
-        smaller = _searched(property_, subject, examples, seed)
-        if smaller is not None and (failure is None or _size(smaller[0]) < _size(failure[0])):
-            failure = smaller
-    if failure is None:
-        text = f"on {len(fixed) + examples} batches"
-        return PropertyOutcome(property_.name, Result.HOLDS, text), None
-    batch, text = failure
-    return PropertyOutcome(property_.name, Result.VIOLATED, text), batch
+        try:
+            property_.check(subject, batch)
+        except ViolationError as error:
+            return Failure(batch, str(error))
+        except Exception as error:  # whatever somebody's block raises is a finding about it
+            return Failure(batch, f"the block raised {one_line(error)}", raised=True)
+    return None
 
 
 def require_hypothesis() -> ModuleType:
@@ -76,35 +105,13 @@ def require_hypothesis() -> ModuleType:
     return hypothesis
 
 
-Failure = tuple[TokenBatch, str]
+class _RaisedError(Exception):
+    """The block raised: another class, so that Hypothesis does not shrink one into the other."""
 
 
-def first_violation(
-    property_: Property, subject: Subject, batches: Sequence[TokenBatch], seed: int
+def _searched(
+    property_: Property, subject: Subject, examples: int, seed: int, *, known: Failure | None
 ) -> Failure | None:
-    """The first of ``batches`` on which the property is violated, and how; ``None`` if none is."""
-    for batch in batches:
-        if (text := _violation(property_, subject, batch, seed)) is not None:
-            return batch, text
-    return None
-
-
-def _violation(property_: Property, subject: Subject, batch: TokenBatch, seed: int) -> str | None:
-    with seeded(seed):
-        try:
-            property_.check(subject, batch)
-        except ViolationError as error:
-            return str(error)
-        except Exception as error:  # whatever somebody's block raises is a finding about it
-            return f"the block raised {one_line(error)}"
-    return None
-
-
-def _size(batch: TokenBatch) -> tuple[int, int]:
-    return batch.sequences * batch.length, batch.seed
-
-
-def _searched(property_: Property, subject: Subject, examples: int, seed: int) -> Failure | None:
     """Hypothesis's search, ending in the smallest counterexample that it finds."""
     hypothesis = require_hypothesis()
     from isotest.testing.batches import batches_for
@@ -113,19 +120,21 @@ def _searched(property_: Property, subject: Subject, examples: int, seed: int) -
 
     def attempt(batch: TokenBatch) -> None:
         nonlocal last
-        if (text := _violation(property_, subject, batch, seed)) is not None:
-            last = batch, text
-            raise ViolationError(text)
+        failure = _violation(property_, subject, batch, seed)
+        if failure is None or (failure.raised and known is not None and not known.raised):
+            return
+        last = failure
+        raise _RaisedError if failure.raised else ViolationError(failure.text)
 
     settings = hypothesis.settings(
         max_examples=examples,
         database=None,
-        deadline=None,  # a wide block is slow, not wrong
+        deadline=None,
         phases=(hypothesis.Phase.generate, hypothesis.Phase.shrink),
         verbosity=hypothesis.Verbosity.quiet,
         print_blob=False,
         report_multiple_bugs=False,
-        # A wide block is slow, and may be checked from inside somebody's own property test.
+        # A wide block is slow, not wrong; and this may run inside somebody's own property test.
         suppress_health_check=(
             hypothesis.HealthCheck.too_slow,
             hypothesis.HealthCheck.nested_given,
@@ -134,11 +143,11 @@ def _searched(property_: Property, subject: Subject, examples: int, seed: int) -
     search = hypothesis.seed(seed)(settings(hypothesis.given(batches_for(subject.width))(attempt)))
     try:
         search()
-    except ViolationError:
+    except (ViolationError, _RaisedError):
         return last
     except hypothesis.errors.FlakyFailure:
         if last is None:
             raise
-        batch, text = last
-        return batch, f"not always, so the block is not deterministic: {text}"
+        text = f"now and then, so the block is not deterministic: {last.text}"
+        return Failure(last.batch, text, last.raised)
     return None

@@ -13,9 +13,9 @@ from isotest.errors import BlockError, IsotestError, one_line
 from isotest.models.seeding import seeded
 from isotest.testing.claims import Stated, found_claims
 from isotest.testing.outcome import PropertyOutcome, Result
-from isotest.testing.properties.conduct import DETERMINISTIC, FINITE, SHAPE
+from isotest.testing.properties.conduct import DETERMINISTIC, ORDINARILY_FINITE, SHAPE
 from isotest.testing.report import BlockReport
-from isotest.testing.runner import always_tried, first_violation, require_hypothesis, tried
+from isotest.testing.runner import Failure, always_tried, violation, violation_among
 from isotest.testing.subject import Subject
 
 if TYPE_CHECKING:
@@ -92,37 +92,30 @@ class BlockTrial:
         if obstacle is not None:
             if obstacle.property == property_.name:
                 return obstacle
-            if property_ not in _FIRST or not self._before(property_, obstacle):
-                reason = f"the block cannot be tried: see {obstacle.property}"
-                return PropertyOutcome(property_.name, Result.NOT_APPLICABLE, reason)
+            reason = f"the block cannot be tried: see {obstacle.property}"
+            return PropertyOutcome(property_.name, Result.NOT_APPLICABLE, reason)
         if batches is not None:
-            return self._on(property_, batches)
+            return self._tried(property_, batches)
         if property_.name not in self._found:
-            require_hypothesis()
-            outcome, batch = tried(
-                property_, self._subject, examples=self._examples, seed=self._seed
-            )
-            if batch is not None:
-                outcome = self._reproducible(outcome, batch)
-            self._found[property_.name] = outcome
+            self._found[property_.name] = self._tried(property_, None)
         return self._found[property_.name]
 
-    @staticmethod
-    def _before(property_: Property, obstacle: PropertyOutcome) -> bool:
-        names = [first.name for first in _FIRST]
-        return names.index(property_.name) < names.index(obstacle.property)
-
-    def _on(self, property_: Property, batches: Sequence[TokenBatch]) -> PropertyOutcome:
-        reason = property_.excludes(self._subject)
+    def _tried(self, property_: Property, batches: Sequence[TokenBatch] | None) -> PropertyOutcome:
+        with seeded(self._seed):
+            reason = property_.excludes(self._subject)
         if reason is not None:
             return PropertyOutcome(property_.name, Result.NOT_APPLICABLE, reason)
-        failure = first_violation(property_, self._subject, batches, self._seed)
-        if failure is None:
-            return PropertyOutcome(property_.name, Result.HOLDS, f"on {len(batches)} batches")
-        batch, text = failure
-        return self._reproducible(PropertyOutcome(property_.name, Result.VIOLATED, text), batch)
+        if batches is None:
+            failure = violation(property_, self._subject, examples=self._examples, seed=self._seed)
+            number = len(always_tried(self._width)) + self._examples
+        else:
+            failure = violation_among(batches, property_, self._subject, self._seed)
+            number = len(batches)
+        if failure is not None:
+            return self._violated(property_, failure)
+        return PropertyOutcome(property_.name, Result.HOLDS, f"on {number} batches")
 
-    def _reproducible(self, outcome: PropertyOutcome, batch: TokenBatch) -> PropertyOutcome:
+    def _violated(self, property_: Property, failure: Failure) -> PropertyOutcome:
         said = {
             name: getattr(self._stated, name)
             for name, default in vars(Stated()).items()
@@ -131,11 +124,12 @@ class BlockTrial:
         if self._seed:
             said["seed"] = self._seed
         extra = "".join(f"{name}={value}, " for name, value in said.items())
-        line = (
+        again = (
             f"check_block({_name_of(self._factory)}, width={self._width}, heads={self._heads}, "
-            f"{extra}properties=[{outcome.property!r}], batches=[{batch!r}])"
+            f"{extra}properties=[{property_.name!r}], batches=[{failure.batch!r}])"
         )
-        return replace(outcome, text=f"{outcome.text}; {batch!r}", reproduce=line)
+        text = f"{failure.text}; {failure.batch!r}"
+        return PropertyOutcome(property_.name, Result.VIOLATED, text, again)
 
     @cached_property
     def _built(self) -> Subject:
@@ -154,28 +148,16 @@ class BlockTrial:
 
     @cached_property
     def obstacle(self) -> PropertyOutcome | None:
-        """The violated property without which no other can be tried."""
-        for property_ in _FIRST:
-            if property_ is FINITE:
-                failure = self._not_finite()
-            else:
-                failure = first_violation(
-                    property_, self._built, always_tried(self._width), self._seed
-                )
-            if failure is not None:
-                batch, text = failure
-                return self._reproducible(
-                    PropertyOutcome(property_.name, Result.VIOLATED, text), batch
-                )
-        return None
+        """The violated property without which no other can be tried.
 
-    def _not_finite(self) -> tuple[TokenBatch, str] | None:
-        """Of ordinary input: a block that fails on large input only can be tried on the rest."""
-        for batch in always_tried(self._width):
-            with seeded(self._seed):
-                output = self._built.run(batch.tensor())
-            if not torch.isfinite(output).all():
-                return batch, "ordinary input gives NaN or an infinity"
+        It is looked for on ordinary batches: a block that fails on a single vector, or on large
+        numbers, can be tried on the rest.
+        """
+        ordinary = [batch for batch in always_tried(self._width) if batch.length > 1]
+        for property_ in (SHAPE, ORDINARILY_FINITE, DETERMINISTIC):
+            failure = violation_among(ordinary, property_, self._built, self._seed)
+            if failure is not None:
+                return self._violated(property_, failure)
         return None
 
     @cached_property
@@ -184,10 +166,6 @@ class BlockTrial:
             return self._built
         with seeded(self._seed):
             return replace(self._built, claims=found_claims(self._built, self._stated))
-
-
-_FIRST = (SHAPE, FINITE, DETERMINISTIC)
-"""What all other properties take for granted."""
 
 
 def _name_of(factory: Callable[[], nn.Module]) -> str:

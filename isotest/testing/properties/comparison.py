@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 ROUNDING = 1e-5
 """Of the largest output: what the order of float32 sums may change. Their unit is 6e-8; the healthy
-blocks of the tests stay below 3e-6."""
+blocks of the tests stay below 1e-6."""
 
 
 def require_equal(got: Tensor, expected: Tensor, what: str, *, tolerance: float = ROUNDING) -> None:
