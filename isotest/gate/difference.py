@@ -102,7 +102,8 @@ def _unpaired(names: Sequence[str], minus: str, selected: Sequence[str], where: 
     """What is wrong where two parts do not have the same layers, whatever of them is selected."""
     parts = list(dict.fromkeys(part_of(name) for name in names))
     if minus not in parts:
-        hint = did_you_mean(minus, [part for part in parts if part])
+        named = [part for part in parts if part]
+        hint = did_you_mean(minus, named) if named else ""
         return nothing_compared(
             f"there is nothing to subtract{where}: minus = {minus!r} is no part of the model"
             f"{hint}; it has layers {describe_layers(names)}"

@@ -72,7 +72,8 @@ def _judge(case: Case, check: FixedPointCheck) -> Part:
     names = [layer.name for layer in case.profile.layers]
     selected = [name for name in names if part_of(name) == check.of]
     if not selected:
-        hint = did_you_mean(check.of, list(filter(None, dict.fromkeys(map(part_of, names)))))
+        named = [part for part in dict.fromkeys(map(part_of, names)) if part]
+        hint = did_you_mean(check.of, named) if named else ""
         return nothing_compared(
             f"of = {check.of!r} is no part of the model{hint}; it has layers "
             f"{describe_layers(names)}"

@@ -10,6 +10,7 @@ from isotest.comparability import comparable, recorded_differences
 from isotest.gate.diagnosis import diagnose, diagnosis_document, diagnosis_lines
 from isotest.gate.diagnosis.movement import layer_change, moved, paired
 from isotest.gate.numerals import decimals_for, number, signed
+from isotest.profile import labelled
 from isotest.report.show import aligned
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ class Change:
         after: the value in the second.
         change: ``after - before``.
         se: standard error of ``change``; ``None`` where the blocks are too few.
+        at: where the layer stands on the axis of an experiment, if it does in both profiles.
     """
 
     layer: str
@@ -36,6 +38,7 @@ class Change:
     after: float | None
     change: float | None = None
     se: float | None = None
+    at: float | None = None
 
     @property
     def error_bars(self) -> float | None:
@@ -77,10 +80,11 @@ def _change(
     )
     if old is None or new is None:
         return Change(name, *sides)
+    at = new.at if new.at == old.at else None
     found = layer_change(metric, after, before, new, old)
     if found is None:
-        return Change(name, *sides)
-    return Change(name, *sides, found.change, None if math.isnan(found.se) else found.se)
+        return Change(name, *sides, at=at)
+    return Change(name, *sides, found.change, None if math.isnan(found.se) else found.se, at)
 
 
 def diagnosis_of(before: Profile, after: Profile, metric: str) -> Diagnosis | None:
@@ -155,7 +159,7 @@ def _table(metric: str, changes: list[Change]) -> list[str]:
     if all(change.before is not None and change.change == 0 for change in changes):
         return [f"{metric}: the same at all {len(changes)} layers"]
     columns: list[list[str]] = [
-        [metric, *(f"  {change.layer}" for change in changes)],
+        [metric, *(f"  {labelled(change.layer, change.at)}" for change in changes)],
         ["before"],
         ["after"],
         ["change"],

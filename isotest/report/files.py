@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from isotest.atomic import write_atomically
@@ -182,6 +183,16 @@ def _beside(profile: Profile, metric: str, attribute: str) -> list[float | None]
     ]
 
 
+def _of_an_experiment(profile: Profile) -> dict[str, Any]:
+    """Where layers stand on an axis, and what a block was tried for; only where there is some."""
+    places = [layer.at for layer in profile.layers]
+    properties = [asdict(each) for each in profile.properties]
+    return {
+        **({} if all(place is None for place in places) else {"at": places}),
+        **({"properties": properties} if properties else {}),
+    }
+
+
 def _profile(profile: Profile | None) -> dict[str, Any] | None:
     """The curves, what they say about drift, and what they were measured on.
 
@@ -196,6 +207,7 @@ def _profile(profile: Profile | None) -> dict[str, Any] | None:
         "sequences": profile.sequences,
         "units": profile.units,
         "layers": [layer.name for layer in profile.layers],
+        **_of_an_experiment(profile),
         "curves": {name: profile.curve(name) for name in metrics},
         "standard_errors": {name: _beside(profile, name, "se") for name in metrics},
         "isotropic": {name: _beside(profile, name, "isotropic") for name in metrics},

@@ -52,6 +52,7 @@ def show_lines(profile: Profile, metrics: Sequence[str], *, width: int) -> list[
         lines += [*wrapped(_ISOTROPIC, width), ""]
     fixed = [
         ["layer", *(layer.name for layer in profile.layers)],
+        *_axis(profile),
         ["width", *(str(layer.width) for layer in profile.layers)],
         ["representations", *(str(layer.representations) for layer in profile.layers)],
     ]
@@ -63,7 +64,29 @@ def show_lines(profile: Profile, metrics: Sequence[str], *, width: int) -> list[
             table = [[title, *cells] for title, _, *cells in table]
         lines += [*aligned(table), ""]
     lines += _undefined(profile, metrics, width) + _zero_length(profile)
+    if profile.properties:
+        lines += [*([""] if lines[-1] else []), *_properties(profile, width)]
     return lines if lines[-1] else lines[:-1]
+
+
+def _axis(profile: Profile) -> list[list[str]]:
+    """The column of where each layer stands on the axis of an experiment, if one does."""
+    places = [layer.at for layer in profile.layers]
+    if all(place is None for place in places):
+        return []
+    return [["N", *("" if place is None else f"{place:g}" for place in places)]]
+
+
+def _properties(profile: Profile, width: int) -> list[str]:
+    """What a block of the model was tried for."""
+    return [
+        "properties of the block:",
+        *(
+            line
+            for each in profile.properties
+            for line in wrapped(f"{each.name}: {each.result}: {each.text}", width)
+        ),
+    ]
 
 
 _ISOTROPIC = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,6 +13,9 @@ from isotest.gate.diagnosis import diagnose, diagnosis_document, diagnosis_lines
 from isotest.gate.diagnosis.movement import paired
 from isotest.report.diff import changes_of, diff_document, diff_lines
 from tests.report.examples import BLOCKS, profile
+
+if TYPE_CHECKING:
+    from isotest.profile import Profile
 
 
 def test_on_the_same_samples_error_bars_come_from_the_differences_of_blocks() -> None:
@@ -23,6 +27,17 @@ def test_on_the_same_samples_error_bars_come_from_the_differences_of_blocks() ->
     # Every block moved by the same amount, so the change is known exactly although each side's
     # own error bar is 0.1·√(5/12).
     assert [change.se for change in changes] == pytest.approx([0, 0, 0], abs=1e-15)
+
+
+def test_a_layer_is_shown_where_it_stands() -> None:
+    def placed(curve: list[float]) -> Profile:
+        made = profile(curve)
+        return replace(made, layers=tuple(replace(layer, at=16.0) for layer in made.layers))
+
+    lines = diff_lines(placed([0.1, 0.2]), placed([0.1, 0.3]), ["anisotropy"])
+    assert any(line.startswith("  final (N = 16)") for line in lines)
+    document = diff_document(placed([0.1, 0.2]), placed([0.1, 0.3]), ["anisotropy"])
+    assert [change["at"] for change in document["changes"]["anisotropy"]] == [16.0, 16.0]
 
 
 def test_paired_error_bar_by_hand() -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from isotest.profile import BlockProperty
 from isotest.report.show import metrics_of, show_lines
 from tests.report.examples import estimate, profile
 
@@ -51,6 +52,29 @@ def test_without_anything_to_compare_with_nothing_is_added() -> None:
     lines = shown(profile(CURVE))
     assert not any("isotropic" in line or ": from " in line for line in lines)
     assert table(lines)[1].startswith("0 ")
+
+
+def test_where_layers_stand_and_what_a_block_was_tried_for() -> None:
+    base = profile(CURVE)
+    places = (0.0, 16.0, None)
+    layers = tuple(
+        replace(layer, at=place) for layer, place in zip(base.layers, places, strict=True)
+    )
+    tried = (
+        BlockProperty("causal", "not applicable", "the block is not causal"),
+        BlockProperty("shape", "violated", "(2, 3, 4) became (2, 3, 5)"),
+    )
+    lines = shown(replace(base, layers=layers, properties=tried))
+    title, first, second, final, *_ = table(lines)
+    assert title.split()[:3] == ["layer", "N", "width"]
+    assert (first.split()[1], second.split()[1]) == ("0", "16")
+    assert final.split()[:2] == ["final", "16"]  # its width: it stands nowhere
+    assert lines[-4:] == [
+        "",
+        "properties of the block:",
+        "causal: not applicable: the block is not causal",
+        "shape: violated: (2, 3, 4) became (2, 3, 5)",
+    ]
 
 
 def test_what_all_layers_share_stands_below_the_title() -> None:
