@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from isotest.testing.outcome import Result as Result
     from isotest.testing.report import BlockReport as BlockReport
     from isotest.testing.report import BlockViolationError as BlockViolationError
+    from isotest.testing.strategies import attention_maps as attention_maps
+    from isotest.testing.strategies import blocks as blocks
+    from isotest.testing.strategies import embedding_tables as embedding_tables
+    from isotest.testing.strategies import token_batches as token_batches
     from isotest.testing.token_batch import TokenBatch as TokenBatch
 
 _HOME = {
@@ -29,8 +33,12 @@ _HOME = {
     "PropertyOutcome": "outcome",
     "Result": "outcome",
     "TokenBatch": "token_batch",
+    "attention_maps": "strategies",
+    "blocks": "strategies",
     "check_block": "checking",
+    "embedding_tables": "strategies",
     "parametrize_with_properties": "marking",
+    "token_batches": "strategies",
 }
 
 __all__ = [*_HOME]

@@ -1,0 +1,53 @@
+"""Sequences from an embedding table that a few numbers describe."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+
+from isotest.blocks.drift_inputs import EmbeddingTable, draw
+from isotest.testing.described import call_of
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True)
+class SeededTable:
+    """Sequences of the drift experiment, and a direction for its bias.
+
+    Attributes:
+        table: standard deviation and rows of the table, and the length L of the sequences.
+        width: D.
+        sequences: B.
+        seed: of all random numbers.
+
+    >>> table = SeededTable(EmbeddingTable(vocabulary=5, length=3), width=4, sequences=2)
+    >>> table.tensor().shape, bool(torch.isclose(table.bias(2.0).norm(), torch.tensor(2.0)))
+    (torch.Size([2, 3, 4]), True)
+    """
+
+    table: EmbeddingTable
+    width: int
+    sequences: int = 1
+    seed: int = 0
+
+    def __repr__(self) -> str:
+        """One line that makes it again."""
+        return call_of(self)
+
+    def tensor(self) -> Tensor:
+        """(B, L, D) float32: rows drawn uniformly from the table."""
+        drawn = draw(
+            self.table, sequences=self.sequences, width=self.width, seed=self.seed, replicate=0
+        )
+        return torch.from_numpy(drawn.x)
+
+    def bias(self, norm: float) -> Tensor:
+        """(D,) float32: a vector of length ``norm`` in the experiment's direction."""
+        drawn = draw(
+            self.table, sequences=self.sequences, width=self.width, seed=self.seed, replicate=0
+        )
+        return torch.from_numpy(drawn.direction * norm).float()
