@@ -36,7 +36,9 @@ def check_block(
     properties: Sequence[str] | None = None,
     batches: Sequence[TokenBatch] | None = None,
 ) -> BlockReport:
-    """Try every property that applies to a block.
+    """Try every property that applies to a block, and run the drift experiment on it.
+
+    The drift experiment is reported, not judged, except that it must give finite numbers.
 
     Args:
         factory: called once without arguments; returns a module that takes (B, L, D) float32 and
@@ -51,7 +53,7 @@ def check_block(
         scaled: scores are divided by √d_k.
         examples: batches that Hypothesis makes for each property.
         seed: of the weights that the factory draws, and of Hypothesis.
-        properties: names of those to try; all by default.
+        properties: names of those to try, and no drift experiment; all by default.
         batches: tried instead of what Hypothesis makes: the counterexample of an earlier report.
 
     Raises:
@@ -72,7 +74,7 @@ def check_block(
         examples=examples,
         seed=seed,
     )
-    return trial.report(chosen_properties(properties), batches)
+    return trial.report(chosen_properties(properties), batches, drift=properties is None)
 
 
 def chosen_properties(names: Sequence[str] | None) -> tuple[Property, ...]:

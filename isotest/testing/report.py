@@ -10,6 +10,7 @@ from isotest.errors import IsotestError
 from isotest.testing.outcome import PropertyOutcome, Result
 
 if TYPE_CHECKING:
+    from isotest.profile import Profile
     from isotest.testing.subject import Claims
 
 COLUMNS = 96
@@ -32,6 +33,7 @@ class BlockReport:
         claims: what it was held to.
         found: which of the claims were not made but found out.
         outcomes: of each property, in the order in which they were tried.
+        drift: what the block makes of inputs with a common bias; ``None`` where it was not tried.
         notes: what else a reader must know, each a sentence.
     """
 
@@ -41,6 +43,7 @@ class BlockReport:
     claims: Claims
     found: tuple[str, ...]
     outcomes: tuple[PropertyOutcome, ...]
+    drift: Profile | None = None
     notes: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
@@ -93,6 +96,10 @@ class BlockReport:
             if outcome.reproduce:
                 # Never wrapped: it is there to be copied.
                 lines.append(f"{'':<{column}}again: {outcome.reproduce}")
+        if self.drift is not None:
+            from isotest.testing.drifted import drift_table
+
+            lines += ["", *drift_table(self.drift)]
         for note in self.notes:
             lines += ["", *_wrapped(note, "  ")]
         return "\n".join(line.rstrip() for line in lines)

@@ -12,6 +12,7 @@ from torch import nn
 from isotest.errors import BlockError, IsotestError, one_line
 from isotest.models.seeding import seeded
 from isotest.testing.claims import Stated, found_claims
+from isotest.testing.drifted import drift_of
 from isotest.testing.outcome import PropertyOutcome, Result
 from isotest.testing.properties.conduct import DETERMINISTIC, ORDINARILY_FINITE, SHAPE
 from isotest.testing.report import BlockReport
@@ -58,13 +59,29 @@ class BlockTrial:
         self._found: dict[str, PropertyOutcome] = {}
 
     def report(
-        self, properties: Sequence[Property], batches: Sequence[TokenBatch] | None = None
+        self,
+        properties: Sequence[Property],
+        batches: Sequence[TokenBatch] | None = None,
+        *,
+        drift: bool,
     ) -> BlockReport:
-        """The outcomes of ``properties``, and of whatever keeps them from being tried."""
+        """The outcomes of ``properties``, and of whatever keeps them from being tried.
+
+        Args:
+            properties: in the order in which they are tried.
+            batches: as of :meth:`outcome`.
+            drift: whether to run the drift experiment, too.
+        """
         outcomes = [self.outcome(property_, batches) for property_ in properties]
         obstacle = self.obstacle
         if obstacle is not None and all(o.property != obstacle.property for o in outcomes):
             outcomes.insert(0, obstacle)
+        drifted = None
+        if drift and obstacle is None:
+            try:
+                drifted = drift_of(self._subject, seed=self._seed)
+            except IsotestError as error:
+                outcomes.append(PropertyOutcome("drift", Result.VIOLATED, str(error)))
         return BlockReport(
             name=self._built.name,
             width=self._width,
@@ -72,6 +89,7 @@ class BlockTrial:
             claims=self._subject.claims,
             found=() if obstacle is not None else self._stated.open(),
             outcomes=tuple(outcomes),
+            drift=drifted,
             notes=self._notes,
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from inspect import Parameter, signature
 from typing import TYPE_CHECKING
 
 import torch
@@ -24,6 +25,7 @@ def always(_: Subject) -> None:
 
 def _shape(subject: Subject, batch: TokenBatch) -> None:
     x = batch.tensor()
+    _takes_what_it_gets(subject)
     output: object = subject.run(x.clone())
     if not isinstance(output, torch.Tensor):
         raise ViolationError(
@@ -34,6 +36,28 @@ def _shape(subject: Subject, batch: TokenBatch) -> None:
         raise ViolationError(f"{_size(x)} became {_size(output)}")
     if output.dtype != x.dtype:
         raise ViolationError(f"{x.dtype} became {output.dtype}")
+
+
+def _takes_what_it_gets(subject: Subject) -> None:
+    """Raise where ``forward`` cannot be called as it is: torch's own words do not say what to do.
+
+    Raises:
+        ViolationError: arguments are missing.
+    """
+    given = 2 if subject.claims.masked else 1
+    wanted = [
+        name
+        for name, parameter in signature(subject.module.forward).parameters.items()
+        if parameter.default is Parameter.empty
+        and parameter.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+    ]
+    if len(wanted) > given:
+        hint = "wrap the block in a module that brings the rest"
+        if len(wanted) == 2:
+            hint += "; if it is a mask, (B, L) bool, true where a position is valid: masked=True"
+        raise ViolationError(
+            f"forward needs {', '.join(wanted)}, and is called with {given} of them: {hint}"
+        )
 
 
 def _described(value: object) -> str:
@@ -64,7 +88,10 @@ def _ordinarily_finite(subject: Subject, batch: TokenBatch) -> None:
 def _deterministic(subject: Subject, batch: TokenBatch) -> None:
     x = batch.tensor()
     first = subject.run(x.clone())
-    require_equal(subject.run(x.clone()), first, "the same input once more gave something else")
+    what = "the same input once more gave something else"
+    if training := [name for name, part in subject.module.named_modules() if part.training]:
+        what += f" (after eval(), {training[0] or 'the block'} is in training mode still)"
+    require_equal(subject.run(x.clone()), first, what)
 
 
 def _input_unchanged(subject: Subject, batch: TokenBatch) -> None:
