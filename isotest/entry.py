@@ -8,11 +8,13 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from isotest.data.identity import data_identity
-from isotest.gate.checks import Check, FiniteCheck
+from isotest.errors import IsotestError
+from isotest.gate.checks import BlockPropertiesCheck, Check, FiniteCheck
 from isotest.models.identity import model_identity, tokenizer_identity
 from isotest.models.reading import Reading
 from isotest.source import DATA_SCHEMES, MODEL_SCHEMES, parse_source
 from isotest.statistics.registry import METRICS
+from isotest.suite.drift import EMBEDDINGS
 from isotest.wanted import wanted_metrics
 
 if TYPE_CHECKING:
@@ -106,7 +108,10 @@ def measure_entry(
             # The same numbers may have been measured for an entry of another name.
             profile = replace(found, suite=suite.id, model=spec.name)
             return Measurement(profile, True, time.perf_counter() - started, cache.path_of(key))
-    profile = open_entry(suite, spec, settings, stand_in=stand_in).measure(progress)
+    if suite.modality == EMBEDDINGS:
+        profile = _measure_drift(suite, spec, settings, stand_in, progress)
+    else:
+        profile = open_entry(suite, spec, settings, stand_in=stand_in).measure(progress)
     file = None
     if key is not None and cache is not None:
         file = cache.put(key, profile)
@@ -167,8 +172,13 @@ def open_entry(
 
     Raises:
         MissingError: weights, data, a package or a device are not here.
-        IsotestError: the source or the data is at fault.
+        IsotestError: the source or the data is at fault, or the suite feeds blocks instead.
     """
+    if suite.modality == EMBEDDINGS:
+        raise IsotestError(
+            f"{suite.path}: faults are planted in models that are fed samples; a suite of modality "
+            "'embeddings' feeds one block random vectors"
+        )
     from isotest.data.load import open_data
     from isotest.models.load import load_model
 
@@ -200,9 +210,51 @@ def open_entry(
     return OpenEntry(suite, spec, settings, source, loaded, dataset)
 
 
+def _measure_drift(
+    suite: Suite,
+    spec: ModelSpec,
+    settings: Settings,
+    stand_in: StandIn | None,
+    progress: ProgressFactory | None,
+) -> Profile:
+    from isotest.blocks.drift_entry import DriftEntry
+
+    measure = suite.measure_of(spec)
+    samples = suite.data.samples if settings.samples is None else settings.samples
+    if samples == "all":
+        raise IsotestError(
+            f"{suite.path}: embeddings are drawn, as many as are asked for: say how many sequences"
+        )
+    entry = DriftEntry(
+        suite=suite,
+        spec=spec,
+        source=spec.source if stand_in is None else stand_in.source,
+        base=suite.path.parent if stand_in is None else stand_in.base,
+        like=None if stand_in is None else spec.source,
+        samples=samples,
+        metrics=_metrics(suite, spec, settings),
+        batch_size=settings.batch_size or measure.batch_size,
+        device=settings.device,
+        dtype=settings.dtype or measure.dtype,
+        download=settings.download,
+        trust_remote_code=settings.trust_remote_code,
+    )
+    return entry.measure(None if progress is None else progress(spec.name, entry.passes))
+
+
 def _metrics(suite: Suite, spec: ModelSpec, settings: Settings) -> tuple[str, ...]:
     choice = settings.metrics or suite.measure_of(spec).metrics
-    return wanted_metrics(choice, suite.checks_of(spec))
+    experiment = "drift" if suite.modality == EMBEDDINGS else None
+    return wanted_metrics(choice, suite.checks_of(spec), experiment=experiment)
+
+
+def _tried_for(suite: Suite, spec: ModelSpec) -> list[object]:
+    """What decides which properties a block is tried for, and how."""
+    return [
+        check.model_dump(mode="json")
+        for check in suite.checks_of(spec).values()
+        if isinstance(check, BlockPropertiesCheck)
+    ]
 
 
 def _reading(measure: MeasureSpec) -> Reading:
@@ -277,5 +329,9 @@ def _cache_key(
             "tokenizer": tokenizer,
             "device": settings.device,
             "metrics": list(metrics),
+            "drift": None if suite.drift is None else suite.drift.model_dump(),
+            "block": spec.block,
+            "width": spec.width,
+            "properties": _tried_for(suite, spec),
         }
     )

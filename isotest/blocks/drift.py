@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from torch import nn
@@ -84,7 +85,7 @@ class Experiment:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        rising = all(low < high for low, high in zip(self.norms, self.norms[1:], strict=False))
+        rising = all(low < high for low, high in pairwise(self.norms))
         finite = all(0 <= norm < math.inf for norm in self.norms)
         if not self.norms or not rising or not finite:
             raise MeasurementError(
@@ -290,6 +291,7 @@ def measure_drift(
             protocol={
                 **experiment.describe(),
                 "block": path,
+                "representation": "positions",
                 "weights": "of each replicate" if anew else "the same",
                 "dtype": str(studied.dtype).removeprefix("torch."),
             },

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
+import torch
 
 from isotest.errors import MeasurementError, NonFiniteError
 from isotest.models.attention.call import NotObservable
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
 
+    from isotest.blocks.drift_block import StudiedBlock
     from isotest.models.attention.call import AttentionCall
     from isotest.models.loaded import LoadedModel
     from isotest.statistics.attention.accumulator import SelfAttention
@@ -61,6 +63,17 @@ class Expectations:
 def _summed(vectors: Tensor) -> Array:
     total: Array = vectors.double().sum(dim=(0, 2)).cpu().numpy()
     return total
+
+
+def heads_of_block(block: StudiedBlock, name: str) -> int | None:
+    """How many heads the block's attention has; ``None`` where it cannot be seen, or differs."""
+    seen = Expectations()
+    attention = BlockAttention(block.loaded(), name)
+    with block.running(), attention.hooked():
+        attention.expect(np.zeros(1, np.int64), "zeros", expectations=seen)
+        block.run(torch.zeros(1, 2, block.width, device=block.device, dtype=block.dtype))
+    heads = {sums.shape[0] for sums in seen.queries.values()}
+    return heads.pop() if len(heads) == 1 else None
 
 
 class BlockAttention:

@@ -155,6 +155,20 @@ def borrow_module(
             part.training = training
 
 
+def build_placed(request: Request, *, device: str = "cpu", dtype: str = "float32") -> Built:
+    """What a source yields, its base model in eval mode and in place: however it is fed.
+
+    Raises:
+        MissingError: weights, a package, a folder or a device are not here.
+        SourceError: anything else that is wrong with what was given.
+    """
+    place, precision = _device(device), _dtype(dtype)
+    with nullcontext() if request.download else offline():
+        built = build(request)
+    module = _base_model(built.module).eval().requires_grad_(False)
+    return replace(built, module=_placed(module, str(request.source), place, precision))
+
+
 def known_modality(modality: str) -> str:
     """``modality``, if there is a feed for it.
 
@@ -181,16 +195,10 @@ def _ready(
     feed = feed_of(request)
     observation = observe(module, _blank(feed, module, request.what), request.what, layers)
     weights = weights_fingerprint(module)
-    try:
-        placed = module.to(device=device, dtype=dtype)
-    except Exception as error:
-        raise MissingError(
-            f"source {request.what!r}: {device} cannot hold the model: {error}",
-            "use --isotest-device cpu",
-        ) from error
+    in_place = _placed(module, request.what, device, dtype)
     libraries = ("torch", *_LIBRARIES[request.modality], *built.libraries)
     return LoadedModel(
-        module=placed,
+        module=in_place,
         layers=observation.layers,
         feed=feed,
         architecture=architecture(module),
@@ -200,6 +208,18 @@ def _ready(
         default_representation=observation.representation,
         made=observation.made,
     )
+
+
+def _placed(
+    module: nn.Module, what: str, device: torch.device | None, dtype: torch.dtype | None
+) -> nn.Module:
+    try:
+        return module.to(device=device, dtype=dtype)
+    except Exception as error:
+        raise MissingError(
+            f"source {what!r}: {device} cannot hold the model: {error}",
+            "use --isotest-device cpu",
+        ) from error
 
 
 def _blank(feed: Feed, module: nn.Module, what: str) -> Inputs:

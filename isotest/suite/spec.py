@@ -26,9 +26,10 @@ from isotest.gate.checks import without_baseline
 from isotest.source import DATA_SCHEMES, MODEL_SCHEMES, did_you_mean, parse_source
 from isotest.statistics.registry import METRICS
 from isotest.suite.checks import Checks, CheckSpec, fault
+from isotest.suite.drift import DriftSpec, embeddings_faults
 from isotest.suite.names import NAME_PATTERN, folded, name_fault
 
-Modality = Literal["vision", "text", "characters", "speech"]
+Modality = Literal["vision", "text", "characters", "speech", "embeddings"]
 MODALITIES: tuple[str, ...] = get_args(Modality)
 
 _LARGEST_SEED = 2**63 - 1
@@ -76,7 +77,7 @@ class DataSpec(_Table):
     source: Annotated[str, _source_of(DATA_SCHEMES)] = Field(
         description="where the samples come from, as scheme:location; relative paths start at the "
         "suite's folder",
-        examples=["sample:photographs", "folder:data/val"],
+        examples=["sample:photographs", "folder:data/val", "embeddings:normal?length=512"],
     )
     samples: Annotated[
         Annotated[int, Field(ge=2)] | Literal["all"],
@@ -230,6 +231,17 @@ class ModelSpec(_Table):
         description="modules to observe, by dotted path, which become layers 0, 1, …; or a table "
         "of layer names and paths; by the architecture unless given",
     )
+    block: Annotated[str, Field(min_length=1)] | None = Field(
+        None,
+        description="in suites of modality 'embeddings': dotted path of the block inside the "
+        "model; the whole model unless given",
+        examples=["encoder.layer.0"],
+    )
+    width: Annotated[int, Field(ge=1)] | None = Field(
+        None,
+        description="in suites of modality 'embeddings': entries of a vector that the block takes; "
+        "found in the block unless given",
+    )
     measure: MeasureSpec | None = Field(
         None, description="overrides of [measure], key by key, for this entry"
     )
@@ -288,6 +300,9 @@ class SuiteFile(_Table):
     title: str | None = Field(None, description="what the suite is about, for reports")
     modality: Modality = Field(description="kind of data")
     data: DataSpec = Field(description="what is fed through every model")
+    drift: DriftSpec | None = Field(
+        None, description="the drift experiment, in suites of modality 'embeddings'"
+    )
     measure: MeasureSpec = Field(
         default_factory=MeasureSpec, description="what counts as a representation"
     )
@@ -321,6 +336,7 @@ class SuiteFile(_Table):
             for index, model in enumerate(self.models)
             if not self.checks_of(model)
         ]
+        faults += embeddings_faults(self)
         if faults:
             raise ValidationError.from_exception_data("suite", faults)
         return self
