@@ -29,7 +29,7 @@ def evaluate_block_properties(case: Case, check: BlockPropertiesCheck) -> Verdic
             [
                 nothing_compared(
                     "no property was tried: the profile holds none; they are tried where a block "
-                    "is measured for a suite with this check"
+                    "is measured, in suites of modality 'embeddings'"
                 )
             ],
         )
@@ -43,21 +43,24 @@ def _violated(tried: Sequence[BlockProperty]) -> Part | None:
     if not violated:
         return None
     first = violated[0]
-    details = [
-        (each.name, text)
-        for each in violated
-        for text in (each.text, each.reproduce and f"reproduce: {each.reproduce}")
-        if text
-    ]
+    # The headline, which is one line, has the beginning of the first counterexample already.
+    headline, *rest = first.text.splitlines() or [""]
+    details = [("violated", f"{first.name}: {line}") for line in (*rest, *_again(first))]
+    for each in violated[1:]:
+        lines = (*each.text.splitlines(), *_again(each))
+        details += [("violated", f"{each.name}: {line}") for line in lines]
     more = f" ({len(violated) - 1} more violated)" if len(violated) > 1 else ""
     return Part(
         Outcome.FAILED,
-        f"{first.name} is violated{more}: {first.text}",
-        # The headline has the first counterexample already.
-        details=tuple(details[1:] if first.text else details) + _beside(tried),
+        f"{first.name} is violated{more}: {headline}",
+        details=(*details, *_beside(tried)),
         compared=len(tried),
         properties={**_counts(tried), "violated": ", ".join(each.name for each in violated)},
     )
+
+
+def _again(found: BlockProperty) -> tuple[str, ...]:
+    return (f"to see it again: {found.reproduce}",) if found.reproduce else ()
 
 
 def _demanded(tried: Sequence[BlockProperty], name: str) -> Part | None:

@@ -54,6 +54,12 @@ def test_a_violation_fails_with_its_counterexample_and_how_to_see_it_again() -> 
     assert verdict.properties["violated"] == "softmax_rows, finite"
 
 
+def test_the_headline_is_one_line_whatever_the_counterexample_is() -> None:
+    verdict = tried(replace(LEAK, text="row 2 adds up to 1.5\nso does row 3"))
+    assert verdict.headline.endswith("violated: row 2 adds up to 1.5")
+    assert "softmax_rows: so does row 3" in verdict.message
+
+
 def test_a_result_that_nobody_knows_is_a_violation() -> None:
     unknown = replace(HOLDS, result="skipped")  # type: ignore[arg-type]
     assert tried(HOLDS, replace(unknown, name="finite")).outcome is Outcome.FAILED
