@@ -10,6 +10,7 @@ does, and ``eager`` is observed like ``sdpa``.
 from __future__ import annotations
 
 import inspect
+import sys
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -29,11 +30,18 @@ _OTHER_SEQUENCE = ("key_value_states", "encoder_hidden_states")
 
 
 def observer(loaded: LoadedModel) -> AttentionObserver | NotObservable | None:
-    """The observer of a model of transformers; ``None``: it is of another library."""
+    """The observer of a model of transformers, or of what holds one or a part of one.
+
+    ``None``: nothing in it asks for transformers' interface.
+    """
+    if "transformers" not in sys.modules:
+        return None  # nobody can have made a module of it
     from transformers import PreTrainedModel
     from transformers.modeling_utils import AttentionInterface
 
-    if not isinstance(loaded.module, PreTrainedModel):
+    if not isinstance(loaded.module, PreTrainedModel) and not any(
+        _asks_for_interface(module) for module in loaded.module.modules()
+    ):
         return None
     if not hasattr(AttentionInterface, "get_interface"):
         return NotObservable("this transformers has another attention interface; upgrade it")

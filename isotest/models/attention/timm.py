@@ -118,9 +118,13 @@ class TimmObserver:
 
 
 def observer(loaded: LoadedModel) -> AttentionObserver | None:
-    """The observer of a model of timm."""
-    library = {cls.__module__.partition(".")[0] for cls in type(loaded.module).__mro__}
-    return TimmObserver() if "timm" in library else None
+    """The observer of a model of timm, or of what holds one or a part of one."""
+    libraries = {
+        cls.__module__.partition(".")[0]
+        for module in loaded.module.modules()
+        for cls in type(module).__mro__
+    }
+    return TimmObserver() if "timm" in libraries else None
 
 
 def _name(module: object) -> str:
