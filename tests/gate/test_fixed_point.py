@@ -17,6 +17,7 @@ from isotest.estimate import Estimate
 from isotest.gate.checks import FixedPointCheck
 from isotest.gate.crossing import crossing
 from isotest.gate.verdict import Outcome
+from isotest.wanted import wanted_metrics
 
 from .experiments import experiment
 from .profiles import BLOCKS, judge, profile
@@ -160,6 +161,10 @@ def test_what_is_not_there(check: FixedPointCheck, outcome: Outcome, words: str)
 def test_one_point_is_no_curve() -> None:
     verdict = met([10.0])
     assert (verdict.outcome, verdict.allowed) == (Outcome.INCONCLUSIVE, False)
+
+
+def test_its_metric_is_measured_whatever_else_is_asked_for() -> None:
+    assert "mean_norm" in wanted_metrics(["anisotropy"], {"fixed_point": ANY})
 
 
 def test_an_unknown_metric() -> None:

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from isotest.errors import SuiteError
-from isotest.gate.checks import DriftCorrelationCheck, MetricCheck
+from isotest.gate.checks import (
+    BlockPropertiesCheck,
+    DriftCorrelationCheck,
+    FixedPointCheck,
+    MetricCheck,
+    Regression,
+)
 from isotest.suite import load_suite
 from tests.suite.cases import MISTAKES, VALID, write
 
@@ -96,6 +102,28 @@ def test_a_full_suite_is_read_as_written(tmp_path: Path) -> None:
     measure = suite.measure_of(vit)
     assert (measure.dtype, measure.special_tokens, measure.batch_size) == ("bfloat16", "include", 4)
     assert suite.measure_of(other) == suite.measure
+
+
+def test_checks_of_blocks_are_read_as_written(tmp_path: Path) -> None:
+    text = """
+        [checks.gap]
+        metric = "anisotropy"
+        minus = "input"
+        baseline = { margin = 0.02 }
+        [checks.fixed_point]
+        max = 30
+        [checks.block_properties]
+        causal = true
+        holds = ["causal", "shape"]
+        """
+    checks = load_suite(write(tmp_path, VALID + text)).checks
+    assert checks["gap"] == MetricCheck(
+        metric="anisotropy", minus="input", baseline=Regression(margin=0.02)
+    )
+    assert checks["fixed_point"] == FixedPointCheck(of="output", minus="input", max=30.0)
+    assert checks["block_properties"] == BlockPropertiesCheck(
+        causal=True, holds=("causal", "shape")
+    )
 
 
 def test_defaults(tmp_path: Path) -> None:
