@@ -11,12 +11,11 @@ from isotest.blocks.drift import Experiment, measure_drift
 from isotest.blocks.drift_attention import heads_of_block
 from isotest.blocks.drift_block import StudiedBlock, find_block, width_of
 from isotest.blocks.drift_inputs import embedding_table
-from isotest.errors import MissingError, SourceError
+from isotest.errors import SourceError
 from isotest.gate.checks import BlockPropertiesCheck
 from isotest.models.architecture import architecture
 from isotest.models.load import build_placed
 from isotest.models.registry import Request, seed_of
-from isotest.profile import BlockProperty
 from isotest.source import DATA_SCHEMES, MODEL_SCHEMES, parse_source
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
     from isotest.measurement import Progress
     from isotest.models.registry import Built
-    from isotest.profile import Profile
+    from isotest.profile import BlockProperty, Profile
     from isotest.source import Source
     from isotest.suite import ModelSpec, Suite
 
@@ -138,13 +137,8 @@ class DriftEntry:
         check = next((each for each in checks if isinstance(each, BlockPropertiesCheck)), None)
         if check is None:
             return ()
-        try:
-            from isotest.testing.checking import check_block
-        except ModuleNotFoundError as error:
-            raise MissingError(
-                f"model {self.spec.name!r}: properties of a block are tried with {error.name}",
-                "pip install 'isotest[testing]'",
-            ) from error
+        from isotest.testing.of_entry import tried_properties
+
         heads = check.heads or heads_of_block(studied, self.spec.name)
         if heads is None:
             raise SourceError(
@@ -152,21 +146,8 @@ class DriftEntry:
                 f"{type(studied.module).__name__} has; say it with 'heads' in "
                 "[checks.block_properties]"
             )
-        report = check_block(
-            lambda: studied.module,
-            width=studied.width,
-            heads=heads,
-            causal=check.causal,
-            normalised=check.normalised,
-            skip=check.skip,
-            positions=check.positions,
-            masked=check.masked,
-            scaled=check.scaled,
-            examples=check.examples,
-        )
-        return tuple(
-            BlockProperty(outcome.property, outcome.result.value, outcome.text, outcome.reproduce)
-            for outcome in report.outcomes
+        return tried_properties(
+            studied.module, check, width=studied.width, heads=heads, source=self.source
         )
 
 

@@ -114,7 +114,7 @@ def _searched(
 ) -> Failure | None:
     """Hypothesis's search, ending in the smallest counterexample that it finds."""
     hypothesis = require_hypothesis()
-    from isotest.testing.batches import batches_for
+    from isotest.testing.strategies import token_batches
 
     last: Failure | None = None
 
@@ -140,7 +140,9 @@ def _searched(
             hypothesis.HealthCheck.nested_given,
         ),
     )
-    search = hypothesis.seed(seed)(settings(hypothesis.given(batches_for(subject.width))(attempt)))
+    search = hypothesis.seed(seed)(
+        settings(hypothesis.given(token_batches(subject.width))(attempt))
+    )
     try:
         search()
     except (ViolationError, _RaisedError):

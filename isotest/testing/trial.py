@@ -32,6 +32,7 @@ class BlockTrial:
     Args:
         factory, width, heads, examples, seed: as of :func:`isotest.testing.check_block`.
         stated: what is claimed.
+        called: the factory, in the line of Python that shows a violation again.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class BlockTrial:
         stated: Stated,
         examples: int = 25,
         seed: int = 0,
+        called: str | None = None,
     ) -> None:
         if width < 1 or heads < 1 or width % heads:
             raise BlockError(
@@ -51,6 +53,7 @@ class BlockTrial:
         if examples < 0:
             raise BlockError(f"examples: expected none or more, found {examples}")
         self._factory = factory
+        self._called = called or _name_of(factory)
         self._width = width
         self._heads = heads
         self._stated = stated
@@ -143,7 +146,7 @@ class BlockTrial:
             said["seed"] = self._seed
         extra = "".join(f"{name}={value}, " for name, value in said.items())
         again = (
-            f"check_block({_name_of(self._factory)}, width={self._width}, heads={self._heads}, "
+            f"check_block({self._called}, width={self._width}, heads={self._heads}, "
             f"{extra}properties=[{property_.name!r}], batches=[{failure.batch!r}])"
         )
         text = f"{failure.text}; {failure.batch!r}"
