@@ -256,6 +256,14 @@ def test_the_floor_is_that_of_the_metric_and_not_a_share_of_the_difference() -> 
         assert judge(new, base, check, "gap").outcome is outcome
 
 
+def test_the_longer_side_is_what_rounds() -> None:
+    base = experiment([1000.0], [30.0], metric="mean_norm", created=EARLIER)
+    check = MetricCheck(metric="mean_norm", minus="input", baseline=Regression(worse="both"))
+    new = experiment([1000.9], [30.0], metric="mean_norm")
+    assert judge(new, base, check, "gap").outcome is Outcome.PASSED
+    assert judge(base, new, check, "gap").outcome is Outcome.PASSED
+
+
 def test_one_block_has_no_error_bar() -> None:
     made = experiment([0.1], [0.3], blocks=1)
     verdict = judge(made, None, MetricCheck(minus="input", max=0.1))
