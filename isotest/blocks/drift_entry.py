@@ -147,7 +147,12 @@ class DriftEntry:
                 "[checks.block_properties]"
             )
         return tried_properties(
-            studied.module, check, width=studied.width, heads=heads, source=self.source
+            studied.module,
+            check,
+            width=studied.width,
+            heads=heads,
+            source=self.source,
+            whole=self.spec.block is None and not self.spec.config,
         )
 
 

@@ -18,7 +18,13 @@ if TYPE_CHECKING:
 
 
 def tried_properties(
-    block: nn.Module, check: BlockPropertiesCheck, *, width: int, heads: int, source: str
+    block: nn.Module,
+    check: BlockPropertiesCheck,
+    *,
+    width: int,
+    heads: int,
+    source: str,
+    whole: bool,
 ) -> tuple[BlockProperty, ...]:
     """What becomes of every property of a block, as a profile keeps it.
 
@@ -31,6 +37,7 @@ def tried_properties(
         width: D.
         heads: H.
         source: where the block is from, for the line that shows a violation again.
+        whole: whether the block is all that the source makes, without further configuration.
 
     Raises:
         BlockError: its numbers are at fault.
@@ -49,7 +56,7 @@ def tried_properties(
             scaled=check.scaled,
         ),
         examples=check.examples,
-        called=_called(source),
+        called=_called(source, whole=whole),
     )
     report = trial.report(PROPERTIES, drift=False)
     return tuple(
@@ -69,7 +76,7 @@ def _hidden_states(_block: nn.Module, _inputs: object, output: object) -> object
     return first(output)
 
 
-def _called(source: str) -> str:
-    """How the block is made in a line of Python; it is not where it stands inside a model."""
+def _called(source: str, *, whole: bool) -> str:
+    """How the block is made in a line of Python, as far as one can."""
     scheme, _, location = source.partition(":")
-    return location.replace(":", ".") if scheme == "python" else "lambda: block"
+    return location.replace(":", ".") if whole and scheme == "python" else "lambda: block"
