@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from isotest.errors import MissingError, one_line
+from isotest.errors import BlockError, MissingError, one_line
 from isotest.models.seeding import seeded
 from isotest.testing.property import Property, ViolationError
 from isotest.testing.token_batch import TokenBatch
@@ -58,6 +58,7 @@ def violation(property_: Property, subject: Subject, *, examples: int, seed: int
         seed: of Hypothesis and of whatever random numbers the block draws.
 
     Raises:
+        BlockError: this runs inside a test of Hypothesis that does not allow it.
         MissingError: Hypothesis is not installed.
     """
     fixed = violation_among(always_tried(subject.width), property_, subject, seed)
@@ -134,11 +135,8 @@ def _searched(
         verbosity=hypothesis.Verbosity.quiet,
         print_blob=False,
         report_multiple_bugs=False,
-        # A wide block is slow, not wrong; and this may run inside somebody's own property test.
-        suppress_health_check=(
-            hypothesis.HealthCheck.too_slow,
-            hypothesis.HealthCheck.nested_given,
-        ),
+        # A wide block is slow, not wrong.
+        suppress_health_check=(hypothesis.HealthCheck.too_slow,),
     )
     search = hypothesis.seed(seed)(
         settings(hypothesis.given(token_batches(subject.width))(attempt))
@@ -147,6 +145,11 @@ def _searched(
         search()
     except (ViolationError, _RaisedError):
         return last
+    except hypothesis.errors.FailedHealthCheck as error:
+        raise BlockError(
+            "a block is tried by Hypothesis, here inside a test that Hypothesis runs: give that "
+            "test settings(suppress_health_check=[HealthCheck.nested_given])"
+        ) from error
     except hypothesis.errors.FlakyFailure:
         if last is None:
             raise

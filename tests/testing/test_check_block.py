@@ -1,4 +1,4 @@
-"""`check_block` can fail, says what is wrong in one line that shows it again, and leaves no trace."""
+"""`check_block` can fail, one line shows a failure again, and it leaves no traces."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import nn
 
@@ -263,10 +263,20 @@ def test_hypothesis_is_said_to_be_missing(monkeypatch: pytest.MonkeyPatch) -> No
         of(Good)
 
 
-@settings(max_examples=2, deadline=None)
-@given(st.just(0))
-def test_inside_somebodys_own_property_test(_: int) -> None:
-    assert of(Good, properties=["causal"])
+@pytest.mark.parametrize("allowed", [True, False])
+def test_inside_somebodys_own_property_test(allowed: bool) -> None:
+    checks = [HealthCheck.nested_given] if allowed else []
+
+    @settings(max_examples=2, deadline=None, database=None, suppress_health_check=checks)
+    @given(st.just(0))
+    def somebodys_test(_: int) -> None:
+        assert of(Good, properties=["causal"])
+
+    if allowed:
+        somebodys_test()
+        return
+    with pytest.raises(BlockError, match="nested_given"):
+        somebodys_test()
 
 
 def test_half_precision_is_refused() -> None:
