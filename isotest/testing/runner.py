@@ -138,11 +138,9 @@ def _searched(
         # A wide block is slow, not wrong.
         suppress_health_check=(hypothesis.HealthCheck.too_slow,),
     )
-    search = hypothesis.seed(seed)(
-        settings(hypothesis.given(token_batches(subject.width))(attempt))
-    )
     try:
-        search()
+        given = hypothesis.given(token_batches(subject.width))
+        hypothesis.seed(seed)(settings(given(attempt)))()
     except (ViolationError, _RaisedError):
         return last
     except hypothesis.errors.FailedHealthCheck as error:
