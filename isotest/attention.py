@@ -119,6 +119,7 @@ class AttentionOfLayers:
         parts = self._cross if seen.cross else self._self
         if layer.name not in parts:
             return
+        part = parts[layer.name]
         try:
             queries = self._queries(layer, seen)
         except MeasurementError as error:
@@ -134,6 +135,7 @@ class AttentionOfLayers:
                 queries=queries,
                 softcap=seen.softcap,
                 sequences=len(units),
+                quantiles=part.wants_quantiles,
             )
         except NonFiniteError as error:
             raise NonFiniteError(
@@ -145,7 +147,7 @@ class AttentionOfLayers:
                 f"model {self._model!r}, layer {layer.name} ({path}), {self._where}: attention "
                 f"cannot be measured: {error}; leave out the attention metrics"
             ) from None
-        parts[layer.name].observe(path, maps, units)
+        part.observe(path, maps, units)
 
     def _refuse(self, layer: ObservedLayer, reason: str) -> None:
         for parts in (self._self, self._cross):

@@ -247,6 +247,9 @@ def measure_drift(
     for name in metrics:
         if name not in METRICS:
             raise IsotestError(f"unknown metric {name!r}{did_you_mean(name, METRICS)}")
+    if not metrics or batch_size < 1:
+        found = "no metric" if not metrics else f"batch_size = {batch_size}"
+        raise MeasurementError(f"drift: expected a metric and batches of at least 1, found {found}")
     sides: list[list[tuple[Side, Side]]] = []
     weights: list[str] = []
     ids = hashlib.sha256()

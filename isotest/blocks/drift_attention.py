@@ -153,6 +153,7 @@ class BlockAttention:
                 softcap=seen.softcap,
                 sequences=len(self._units),
                 rows=None,
+                quantiles=self._part.wants_quantiles,
             )
         except NonFiniteError as error:
             raise NonFiniteError(f"{self._name!r}, {self._where}: attention: {error}") from None

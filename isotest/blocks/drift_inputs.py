@@ -31,11 +31,23 @@ class EmbeddingTable:
         std: standard deviation of the table's entries, which are N(0, std²).
         vocabulary: rows of the table.
         length: L, tokens of a sequence.
+
+    Raises:
+        SourceError: a value that cannot be.
     """
 
     std: float = 0.02
     vocabulary: int = 30522
     length: int = 512
+
+    def __post_init__(self) -> None:
+        if not 0 < self.std < math.inf:
+            raise SourceError(f"embeddings: expected std to be a number above 0, found {self.std}")
+        for name, size in (("vocabulary", self.vocabulary), ("length", self.length)):
+            if not 2 <= size < 2**31:
+                raise SourceError(
+                    f"embeddings: expected {name} to be a whole number of at least 2, found {size}"
+                )
 
 
 @dataclass(frozen=True)
@@ -99,26 +111,12 @@ def embedding_table(source: Source) -> EmbeddingTable:
     source.require_options(_OPTIONS)
     given: dict[str, Any] = {}
     for name, text in source.options.items():
-        if name == "std":
-            given[name] = _positive(text, what)
-        else:
-            given[name] = _count(name, text, what)
-    return EmbeddingTable(**given)
-
-
-def _positive(text: str, what: str) -> float:
+        read = float if name == "std" else int
+        try:
+            given[name] = read(text)
+        except ValueError:
+            raise SourceError(f"{what}: expected {name} to be a number, found {text!r}") from None
     try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 0 < value < math.inf:
-        raise SourceError(f"{what}: expected std to be a number above 0, found {text!r}")
-    return value
-
-
-def _count(name: str, text: str, what: str) -> int:
-    if not (text.isascii() and text.isdecimal() and 2 <= int(text) < 2**31):
-        raise SourceError(
-            f"{what}: expected {name} to be a whole number of at least 2, found {text!r}"
-        )
-    return int(text)
+        return EmbeddingTable(**given)
+    except SourceError as error:
+        raise SourceError(f"{what}: {error}") from None

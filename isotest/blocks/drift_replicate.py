@@ -37,6 +37,8 @@ GAPS = ("query_expectation_gap", "key_expectation_gap")
 """Metrics of the experiment that follow from its mean queries and keys."""
 
 _SCORE_MEAN = "attention_score_mean"
+_ONE = np.zeros(1, np.int64)
+"""Units of one sequence."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,11 @@ class Replicate:
         self._number = number
         self._name = name
         self._progress = progress
-        self._attention = BlockAttention(block.loaded(), name) if self._attends else None
+        self._attention: BlockAttention | None = None
+        # What it does wrong is to be said here, not in the midst of a look at its attention.
+        self._run(self._placed(np.zeros((1, 2, block.width), np.float32)), _ONE, self._of("zeros"))
+        if self._attends:
+            self._attention = BlockAttention(block.loaded(), name)
 
     def at(self, norm: float) -> tuple[Side, Side]:
         """Input and output with a bias of this norm.
@@ -187,9 +193,9 @@ class Replicate:
                 nothing = Estimate(None, undefined=f"not observable: {attention.refused}")
             return dict.fromkeys(GAPS, nothing)
         mean = biased.reshape(-1, biased.shape[2]).mean(axis=0, dtype=np.float64)
-        constant = np.broadcast_to(mean.astype(np.float32), biased.shape[1:])[None]
+        constant = np.tile(mean.astype(np.float32), (1, biased.shape[1], 1))
         where = f"{self._where(norm)}, the mean input"
-        of_mean = self._expected(self._placed(np.ascontiguousarray(constant)), where)
+        of_mean = self._expected(self._placed(constant), where)
         if self._normalises:
             nothing = Estimate(
                 None,
@@ -207,13 +213,13 @@ class Replicate:
         assert self._attention is not None
         expectations = Expectations()
         with self._attention.hooked():
-            self._run(x, np.zeros(len(x), np.int64), where, expectations=expectations)
+            self._run(x, _ONE, where, expectations=expectations)
         return expectations
 
     @cached_property
     def _normalises(self) -> bool:
         """Whether queries stay the same when the input is doubled."""
-        where = f"replicate {self._number}, a random input"
+        where = self._of("a random input")
         generator = np.random.default_rng(0)
         probe = generator.standard_normal((1, 2, self._block.width), dtype=np.float32) * 4
         queries = [
@@ -249,7 +255,10 @@ class Replicate:
 
     def _where(self, norm: float, start: int | None = None, end: int | None = None) -> str:
         sequences = "" if start is None else f", sequences {start}–{(end or 1) - 1}"
-        return f"replicate {self._number}, N = {norm:g}{sequences}"
+        return self._of(f"N = {norm:g}{sequences}")
+
+    def _of(self, what: str) -> str:
+        return f"replicate {self._number}, {what}"
 
 
 def _side(sums: LayerStatistics, estimates: Mapping[str, Estimate]) -> Side:

@@ -44,6 +44,7 @@ from isotest.attention_heads import AttentionHeads
 from isotest.statistics.accumulator import Evaluated, divide, totals, undefined
 from isotest.statistics.attention.histogram import BINS
 from isotest.statistics.attention.maps import ROWS
+from isotest.statistics.attention.rows import QUANTILES
 from isotest.statistics.blocks import BLOCKS, block_of
 
 if TYPE_CHECKING:
@@ -132,6 +133,11 @@ class Attention:
         self._modules: dict[str, _Module] = {}
         self._thinned = False
         self._refused: str | None = None
+
+    @property
+    def wants_quantiles(self) -> bool:
+        """Whether any wanted metric is a quantile of scores."""
+        return any(name.removeprefix(self.prefix) in QUANTILES for name in self._metrics)
 
     def update(self, batch: Batch) -> None:
         """Nothing: representations say nothing of attention."""

@@ -63,6 +63,7 @@ def maps_of(
     softcap: float | None = None,
     sequences: int | None = None,
     rows: int | None = ROWS,
+    quantiles: bool = True,
 ) -> Maps:
     """Reduce one call of attention to numbers of each sequence and head.
 
@@ -76,6 +77,7 @@ def maps_of(
         softcap: c of c·tanh(scores / c).
         sequences: N; B is a multiple of it, and B / N successive rows are one sequence's windows.
         rows: of how many queries of a sequence scores are computed at most; ``None``: of all.
+        quantiles: whether the scores' quantiles are wanted, which take longer than all the rest.
 
     Raises:
         NonFiniteError: a score that counts is NaN or infinite, or a query or key that counts.
@@ -107,7 +109,9 @@ def maps_of(
             places[part],
             present[part],
         )
-        some, histogram = of_scores(_by_sequence(scores, windows), _seen(seen, windows))
+        some, histogram = of_scores(
+            _by_sequence(scores, windows), _seen(seen, windows), quantiles=quantiles
+        )
         for name, numbers in some.items():
             values.setdefault(name, []).append(numbers)
         histograms.append(histogram)

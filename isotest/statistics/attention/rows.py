@@ -33,8 +33,17 @@ _WORTH_THREADS = 1 << 20
 QUANTILES = {"score_q05": 0.05, "score_median": 0.5, "score_q95": 0.95}
 
 
-def of_scores(scores: Tensor, seen: Tensor | None) -> tuple[dict[str, Array], NDArray[np.int64]]:
-    """Numbers of (N, H, R, Lk) scores, of which those at (N, 1, R, Lk) count; overwrites them."""
+def of_scores(
+    scores: Tensor, seen: Tensor | None, *, quantiles: bool = True
+) -> tuple[dict[str, Array], NDArray[np.int64]]:
+    """Numbers of (N, H, R, Lk) scores, of which those at (N, 1, R, Lk) count; overwrites them.
+
+    Args:
+        scores: as above.
+        seen: which count; ``None``: all.
+        quantiles: whether those of ``QUANTILES`` are among the numbers; they take longer than all
+            the others.
+    """
     sequences, heads, _, length = scores.shape
     if seen is None:
         keys = np.full((sequences, 1, scores.shape[2]), length)
@@ -47,7 +56,7 @@ def of_scores(scores: Tensor, seen: Tensor | None) -> tuple[dict[str, Array], ND
     top = ordered[..., -1]
     furthest = _require_finite(double(top), double(lowest), usable)
     if furthest > _SQUARABLE and scores.dtype != torch.float64:
-        return of_scores(scores.double(), seen)
+        return of_scores(scores.double(), seen, quantiles=quantiles)
 
     below = scores.sub_(torch.where(mask_like(usable, top), top, 0)[..., None])
     weights = below.exp()
@@ -84,8 +93,11 @@ def of_scores(scores: Tensor, seen: Tensor | None) -> tuple[dict[str, Array], ND
     }
     mean, variance = _moments(row_top, shift, spread, keys)
     values |= {"score_mean": mean, "score_variance": variance}
-    quantiles, histogram = _distribution(_sorted(ordered.flatten(2)), keys.sum(axis=(1, 2)))
-    return values | quantiles, histogram
+    counts = keys.sum(axis=(1, 2))
+    if quantiles:
+        ordered = _sorted(ordered.flatten(2))[:, :, None]
+        values |= _quantiles(ordered[:, :, 0], counts)
+    return values, _histogram(ordered, counts)
 
 
 def _moments(
@@ -104,11 +116,9 @@ def _moments(
     return np.where(nothing, np.nan, mean), np.where(nothing, np.nan, np.maximum(variance, 0))
 
 
-def _distribution(
-    ordered: Tensor, counts: NDArray[np.int64]
-) -> tuple[dict[str, Array], NDArray[np.int64]]:
-    """Quantiles of (N, H, M) ascending scores, of which the last (N,) count, and a histogram."""
-    sequences, heads, entries = ordered.shape
+def _quantiles(ordered: Tensor, counts: NDArray[np.int64]) -> dict[str, Array]:
+    """(N, H) quantiles of (N, H, M) ascending scores, of which the last (N,) count."""
+    entries = ordered.shape[2]
     first = (entries - counts)[:, None]
     quantiles = {}
     for name, share in QUANTILES.items():
@@ -123,18 +133,27 @@ def _distribution(
         with np.errstate(invalid="ignore"):
             value = here[0] + part * (here[1] - here[0])
         quantiles[name] = np.where(counts[:, None] > 0, value, np.nan)
+    return quantiles
+
+
+def _histogram(ordered: Tensor, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """(N, BINS) of (N, H, R, M) scores in ascending lists, of which (N,) of each head count.
+
+    The others are −∞, hence first in their lists.
+    """
+    sequences, heads, lists, length = ordered.shape
     bounds = torch.tensor(edges(), dtype=ordered.dtype, device=ordered.device)
-    below = torch.searchsorted(ordered, bounds.expand(sequences, heads, -1).contiguous())
-    places = np.concatenate(
-        [
-            np.broadcast_to(first[..., None], (sequences, heads, 1)),
-            np.maximum(array(below), first[..., None]),
-            np.full((sequences, heads, 1), entries),
-        ],
-        axis=2,
-    )
-    histogram: NDArray[np.int64] = np.diff(places, axis=2).sum(axis=1)
-    return quantiles, histogram
+    low, high = int((bounds <= ordered[..., 0].min()).sum()), len(bounds)
+    if not bool(torch.isnan(ordered[..., -1].max())):
+        high = int((bounds <= ordered[..., -1].max()).sum())
+    shape = (sequences, heads, lists, max(0, high - low))
+    found = torch.searchsorted(ordered, bounds[low:high].expand(shape).contiguous())
+    first = np.broadcast_to((lists * length - counts)[:, None, None], (sequences, heads, 1))
+    below = np.full((sequences, heads, len(bounds) + 2), lists * length)
+    below[..., : low + 1] = 0
+    below[..., low + 1 : high + 1] = array(found.sum(dim=2))
+    histogram: NDArray[np.int64] = np.diff(np.maximum(below, first), axis=2).sum(axis=1)
+    return histogram
 
 
 def _sorted(x: Tensor) -> Tensor:
