@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from isotest.testing.property import ViolationError
@@ -29,7 +30,7 @@ def require_equal(got: Tensor, expected: Tensor, what: str, *, tolerance: float 
     gap = (got.double() - expected.double()).abs()
     largest = float(expected.double().abs().max())
     worst = float(gap.max())
-    if worst <= tolerance * largest:  # so that NaN is not
+    if math.isfinite(worst) and worst <= tolerance * largest:
         return
     index = tuple(int(i) for i in _position(gap))
     where = f"sequence {index[0]}, position {index[1]}, entry {index[2]}"
