@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
 
-from isotest.testing.properties.seen import dot_error, eps, generator_of, some_valid
+from isotest.testing.properties.seen import dot_error, eps, generator_of, several, some_valid
 from isotest.testing.property import Property, ViolationError
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ def _unmasked(subject: Subject) -> str | None:
 
 
 def _check(subject: Subject, batch: TokenBatch) -> None:
-    batch = replace(batch, length=max(2, batch.length))
+    batch = several(batch)
     x, valid = batch.tensor(), some_valid(batch)
     other = torch.randn(x.shape, generator=generator_of(batch)) * (10 * batch.scale)
     changed = torch.where(valid[..., None], x, other)

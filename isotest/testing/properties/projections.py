@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from isotest.testing.properties.seen import attentions, dot_error, eps, generator_of, probe, unseen
+from isotest.testing.properties.seen import (
+    attentions,
+    dot_error,
+    eps,
+    generator_of,
+    probe,
+    several,
+    unseen,
+)
 from isotest.testing.property import Property, ViolationError
 
 if TYPE_CHECKING:
@@ -55,7 +63,7 @@ def _by_token(operand: Operand, batch: int, length: int) -> Tensor:
 
 def _check(subject: Subject, batch: TokenBatch) -> None:
     # A mean of one sequence is that sequence.
-    batch = replace(batch, sequences=max(2, batch.sequences))
+    batch = replace(several(batch), sequences=max(2, batch.sequences))
     x = batch.tensor()
     b = torch.randn(batch.width, generator=generator_of(batch)) * batch.scale
     nothing = torch.zeros(1, batch.length, batch.width)

@@ -27,6 +27,14 @@ def probe(subject: Subject) -> TokenBatch:
     return TokenBatch(sequences=2, length=4, width=subject.width)
 
 
+def several(batch: TokenBatch) -> TokenBatch:
+    """The same with two positions at least.
+
+    Of a single key the weight is 1, and an einsum does not even multiply matrices for it.
+    """
+    return replace(batch, length=max(2, batch.length))
+
+
 def ordinary(batch: TokenBatch) -> TokenBatch:
     """The same random numbers as N(0, 1), with two sequences of three positions at least.
 

@@ -8,6 +8,7 @@ from isotest.testing.properties.seen import (
     attentions,
     dot_error,
     eps,
+    several,
     some_valid,
     unseen_or_with_sink,
 )
@@ -21,9 +22,10 @@ if TYPE_CHECKING:
 
 def _seen(subject: Subject, batch: TokenBatch) -> tuple[Attention, ...]:
     """Without a mask, and with one where the block takes it."""
+    batch = several(batch)
     x = batch.tensor()
     seen = attentions(subject, x)
-    if subject.claims.masked and batch.length > 1:
+    if subject.claims.masked:
         seen += attentions(subject, x, some_valid(batch))
     return seen
 

@@ -78,7 +78,7 @@ def tokens_of(left: Traced) -> Tensor | None:
 
 def scores_of(left: Traced, right: Traced, product: Tensor) -> Origin:
     """The origin of a product of two tensors that both depend on the input."""
-    scores = Scores(left.batched().operand(), right.swapped().batched().operand(), product.detach())
+    scores = Scores(left.batched().operand(), right.swapped().batched().operand(), product.clone())
     return Origin(source=scores, address=addresses(product))
 
 
