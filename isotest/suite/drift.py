@@ -176,10 +176,9 @@ def _experiments_metrics(
             for index, name in enumerate(measure.metrics)
         ]
     for name, check in checks.items():
-        if isinstance(check, FixedPointCheck):
-            named.append((check.metric, (*here, "checks", name)))
-        elif isinstance(check, MetricCheck):
-            named.append((check.metric or name, (*here, "checks", name)))
+        if isinstance(check, FixedPointCheck | MetricCheck):
+            key = ("metric",) if "metric" in check.model_fields_set else ()
+            named.append((check.metric or name, (*here, "checks", name, *key)))
     for metric, where in named:
         experiment = METRICS[metric].experiment
         if experiment is not None:
