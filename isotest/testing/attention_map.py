@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import torch
 
-from isotest.testing.described import call_of
+from isotest.testing.described import Described
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -20,8 +20,8 @@ N(0, 20²), nearly one key a query."""
 MAP_KINDS: tuple[MapKind, ...] = get_args(MapKind)
 
 
-@dataclass(frozen=True)
-class AttentionMap:
+@dataclass(frozen=True, repr=False)
+class AttentionMap(Described):
     """Weights of queries for keys: rows that are not negative and sum to one.
 
     Attributes:
@@ -38,10 +38,6 @@ class AttentionMap:
     length: int
     seed: int = 0
     kind: MapKind = "uniform"
-
-    def __repr__(self) -> str:
-        """One line that makes it again."""
-        return call_of(self)
 
     def tensor(self) -> Tensor:
         """(H, L, L) float64, the same numbers every time."""

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from isotest.testing.described import call_of
+from isotest.testing.described import Described
 
 if TYPE_CHECKING:
     from isotest.blocks import BlockConfig, TransformerBlock
 
 
-@dataclass(frozen=True)
-class SeededBlock:
+@dataclass(frozen=True, repr=False)
+class SeededBlock(Described):
     """A block that follows from its description alone.
 
     Attributes:
@@ -31,10 +31,6 @@ class SeededBlock:
     config: BlockConfig
     seed: int = 0
     moved: float = 0.0
-
-    def __repr__(self) -> str:
-        """One line that makes it again."""
-        return call_of(self)
 
     def module(self) -> TransformerBlock:
         """The block in eval mode, the same weights every time."""

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import torch
 
 from isotest.blocks.drift_inputs import EmbeddingTable, draw
-from isotest.testing.described import call_of
+from isotest.testing.described import Described
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-@dataclass(frozen=True)
-class SeededTable:
+@dataclass(frozen=True, repr=False)
+class SeededTable(Described):
     """Sequences of the drift experiment, and a direction for its bias.
 
     Attributes:
@@ -33,10 +33,6 @@ class SeededTable:
     width: int
     sequences: int = 1
     seed: int = 0
-
-    def __repr__(self) -> str:
-        """One line that makes it again."""
-        return call_of(self)
 
     def tensor(self) -> Tensor:
         """(B, L, D) float32: rows drawn uniformly from the table."""

@@ -91,8 +91,8 @@ def embedding_tables(width: int) -> SearchStrategy[SeededTable]:
     table = st.builds(
         EmbeddingTable,
         std=st.sampled_from((0.02, 1.0)),
-        vocabulary=st.integers(1, 12),
-        length=st.integers(1, 9),
+        vocabulary=st.integers(2, 12),
+        length=st.integers(2, 9),
     )
     return st.builds(
         SeededTable,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
 import torch
+
+from isotest.testing.described import Described
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -18,8 +20,8 @@ positions of a sequence are one vector; ``repeated``: positions take turns betwe
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
-@dataclass(frozen=True)
-class TokenBatch:
+@dataclass(frozen=True, repr=False)
+class TokenBatch(Described):
     """Sequences of token vectors that follow from their description alone.
 
     Attributes:
@@ -42,12 +44,6 @@ class TokenBatch:
     seed: int = 0
     kind: Kind = "normal"
     scale: float = 1.0
-
-    def __repr__(self) -> str:
-        """The shortest call that makes it again: it stands in one line of a report."""
-        values = ((field.name, getattr(self, field.name), field.default) for field in fields(self))
-        said = ", ".join(f"{name}={value!r}" for name, value, default in values if value != default)
-        return f"TokenBatch({said})"
 
     def tensor(self, dtype: torch.dtype = torch.float32) -> Tensor:
         """(B, L, D) the same numbers every time."""
