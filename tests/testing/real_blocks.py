@@ -255,10 +255,14 @@ PRE_NORM = {
 }
 CAUSAL_ORDER = {"permutation_equivariance": "who sees whom goes by position"}
 NO_ATTENTION = dict.fromkeys(
-    ("softmax_rows", "attention_scale", "convex_hull", "key_shift"), "there is no softmax"
+    ("softmax_rows", "attention_scale", "convex_hull", "key_shift", "rotation_equivariance"),
+    "there is no softmax",
 )
-EDGES = {"constant_rows": "zeros stand beyond the ends of the sequence"}
-POSITIONS = {"permutation_equivariance": "scores depend on the positions of query and key"}
+ROTARY = dict.fromkeys(
+    ("key_shift", "rotation_equivariance"),
+    "keys are turned by position, so a bias turns too, and other rotations do not commute with it",
+)
+POSITIONS = dict.fromkeys(("permutation_equivariance", "constant_rows"), "positions are told apart")
 
 
 def _variants(
@@ -319,7 +323,7 @@ REAL_BLOCKS: tuple[RealBlock, ...] = (
         "LlamaDecoderLayer",
         Llama,
         {"causal": True, "positions": True},
-        PRE_NORM | POSITIONS,
+        PRE_NORM | POSITIONS | ROTARY,
     ),
     *_variants(
         "T5Block",
@@ -338,7 +342,7 @@ REAL_BLOCKS: tuple[RealBlock, ...] = (
         "ConvNeXtBlock",
         lambda: as_trained(ConvNeXt),
         claims(positions=True),
-        PRE_NORM | NOT_CAUSAL | NO_MASK | POSITIONS | NO_ATTENTION | EDGES,
+        PRE_NORM | NOT_CAUSAL | NO_MASK | POSITIONS | NO_ATTENTION,
     ),
     *_torch_encoders(),
 )
