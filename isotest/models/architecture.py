@@ -96,10 +96,12 @@ def _computation(module: nn.Module) -> dict[str, Any]:
     config: Any = getattr(module, "config", None)
     if not hasattr(config, "to_dict"):
         return {}
-    from transformers import PreTrainedConfig
+    common: set[str] = set()
+    if any(cls.__module__.startswith("transformers.") for cls in type(config).__mro__):
+        from transformers import PreTrainedConfig
 
-    # Every configuration has these: bookkeeping that comes and goes with releases.
-    common = set(PreTrainedConfig().to_dict()) - {"model_type"}
+        # Every configuration of transformers has these: bookkeeping that comes and goes.
+        common = set(PreTrainedConfig().to_dict()) - {"model_type"}
     return _decisive({key: value for key, value in config.to_dict().items() if key not in common})
 
 
