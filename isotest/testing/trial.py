@@ -14,6 +14,7 @@ from isotest.models.seeding import seeded
 from isotest.testing.claims import Stated, found_claims
 from isotest.testing.drifted import drift_of
 from isotest.testing.outcome import PropertyOutcome, Result
+from isotest.testing.properties.altered import forget_copies
 from isotest.testing.properties.conduct import DETERMINISTIC, ORDINARILY_FINITE, SHAPE
 from isotest.testing.report import BlockReport
 from isotest.testing.runner import Failure, always_tried, violation, violation_among
@@ -157,6 +158,7 @@ class BlockTrial:
         module = _built(self._factory, self._seed)
         self._training = module.training
         module.eval()
+        forget_copies(module)
         return Subject(
             module, type(module).__name__, self._width, self._heads, self._stated.cautious()
         )

@@ -186,6 +186,18 @@ def test_weights_are_left_alone() -> None:
     assert all(torch.equal(value, before[name]) for name, value in block.state_dict().items())
 
 
+def test_a_block_that_was_trained_in_between_is_tried_as_it_is_now() -> None:
+    """A float64 copy of what it was would disagree with it."""
+    block = Good()
+    for _ in range(2):
+        report = check_block(
+            lambda: block, width=8, heads=2, examples=2, properties=["dtype_agreement"]
+        )
+        assert report, str(report)
+        with torch.no_grad():
+            block.linear.weight.mul_(2)
+
+
 @pytest.mark.parametrize("causal", [True, False])
 @pytest.mark.parametrize("layer_norm", ["post", "pre", "none"])
 @pytest.mark.parametrize("skip", [True, False])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from copy import deepcopy
 from dataclasses import replace
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import torch
 
@@ -21,12 +22,32 @@ NO_EPSILON = 1e-12
 """Small enough for variances down to 1e-8 to be divided out, and no division by zero."""
 
 
+_COPIES: WeakKeyDictionary[nn.Module, dict[Callable[[nn.Module], object], nn.Module]] = (
+    WeakKeyDictionary()
+)
+"""One copy of each alteration, as long as the block lives: copying a wide one takes longer than
+running it."""
+
+
 def altered(subject: Subject, alter: Callable[[nn.Module], object]) -> Subject:
-    """The subject with a copy of its module that ``alter`` has changed in place."""
-    module = deepcopy(subject.module)
-    with torch.no_grad():
-        alter(module)
-    return replace(subject, module=module)
+    """The subject with a copy of its module that ``alter`` has changed in place.
+
+    Args:
+        subject: the block, left as it is.
+        alter: a function of this package, not one made on the spot: what it makes is kept.
+    """
+    copies = _COPIES.setdefault(subject.module, {})
+    if alter not in copies:
+        module = deepcopy(subject.module)
+        with torch.no_grad():
+            alter(module)
+        copies[alter] = module
+    return replace(subject, module=copies[alter])
+
+
+def forget_copies(module: nn.Module) -> None:
+    """Make copies anew from here on: the module may have other weights than before."""
+    _COPIES.pop(module, None)
 
 
 def cannot_alter(subject: Subject, alter: Callable[[nn.Module], object], what: str) -> str | None:
