@@ -152,6 +152,16 @@ def test_random_numbers_of_others_are_left_alone() -> None:
     assert torch.equal(torch.rand(1), expected)
 
 
+def test_threads_of_others_are_left_alone() -> None:
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        of(Good, properties=["causal"])
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
 def test_the_factory_is_called_once() -> None:
     calls = []
 
