@@ -165,6 +165,46 @@ def test_conditions_exclude_no_more_than_they_must(name: str, form: type[Form]) 
     assert outcome(PROPERTIES[name], form) == "holds"
 
 
+class TwoLayers(Form):
+    """One attention after the other; the second one may be broken."""
+
+    second: type[Form] = Form
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.then = self.second(seed=1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        output: torch.Tensor = self.then(super().forward(x))
+        return output
+
+
+@pytest.mark.parametrize("name", [name for name in PROPERTIES if name != "masked_keys"])
+def test_every_attention_of_a_block_is_tried(name: str) -> None:
+    assert outcome(PROPERTIES[name], TwoLayers) == "holds"
+    form = next(form for broken_name, form, _ in VIOLATIONS if broken_name == name)
+    if name == "expectation":
+        # Only the first attention gets the block's own input.
+        return
+    assert outcome(PROPERTIES[name], type("Broken", (TwoLayers,), {"second": form})).startswith(
+        "violated: "
+    )
+
+
+@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
+def test_what_torch_lets_nobody_watch_is_not_passed_in_silence() -> None:
+    class Flex(Form):
+        def attend(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+            from torch.nn.attention.flex_attention import flex_attention
+
+            output = flex_attention(q, k, v)
+            assert isinstance(output, torch.Tensor)
+            return output
+
+    said = outcome(PROPERTIES["softmax_rows"], Flex)
+    assert said.startswith("not applicable: its operations cannot be watched (NotImplementedError")
+
+
 def test_a_block_that_says_it_does_not_scale_is_not_held_to_it() -> None:
     subject = subject_of(broken.FusedScaleOfOne)
     subject = replace(subject, claims=replace(subject.claims, scaled=False))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from isotest.errors import one_line
 from isotest.models.attention.masks import HIDDEN
 from isotest.testing.property import ViolationError
 from isotest.testing.recorder.record import Change, record
@@ -52,7 +53,10 @@ def ordinary(batch: TokenBatch) -> TokenBatch:
 def unseen(subject: Subject) -> str | None:
     """Why nothing can be said of a block's attention, or ``None``."""
     x = probe(subject).tensor()
-    recording = record(subject, x)
+    try:
+        recording = record(subject, x)
+    except Exception as error:  # the block ran before, so it is that torch lets nobody watch
+        return f"its operations cannot be watched ({one_line(error)})"
     if not recording.attentions:
         return (
             "no attention is recognised in it: no softmax of a product of two things that depend "
