@@ -15,10 +15,13 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
+from copy import deepcopy
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from torch import nn
 
     from isotest.data.dataset import Dataset
     from isotest.models.loaded import LoadedModel
@@ -61,8 +64,10 @@ class Round(NamedTuple):
         return self.measured / self.bare
 
 
-def one_round(name: str, case: Case, loaded: LoadedModel, dataset: Dataset) -> Round:
-    """One measured pass that runs each batch bare, too, as soon as it was measured."""
+def one_round(
+    name: str, case: Case, loaded: LoadedModel, twin: nn.Module, dataset: Dataset
+) -> Round:
+    """One measured pass; ``twin``, the same without hooks, runs each batch behind it."""
     import torch
 
     from isotest.measurement import measure_loaded
@@ -77,7 +82,7 @@ def one_round(name: str, case: Case, loaded: LoadedModel, dataset: Dataset) -> R
         # What a user's own loop would do: decode, preprocess, run.
         def run() -> None:
             with torch.inference_mode():
-                loaded.module(**feed.batch(next(upcoming)).arguments)
+                twin(**feed.batch(next(upcoming)).arguments)
 
         nonlocal last
         bare.append(seconds(run))
@@ -108,10 +113,11 @@ def row(name: str, case: Case, samples: int, rounds: int) -> str:
     reading = Reading(case.tokenizer, "windows", 128, None)
     dataset = open_data(case.data, modality=case.modality, samples=samples)
     loaded = load_model(case.source, modality=case.modality, reading=reading)
+    twin = deepcopy(loaded.module)
     pieces = loaded.feed.pieces(dataset, grouped=dataset.grouped)
     count = sum(1 for _ in batches(pieces, BATCH, loaded.feed.together))
-    one_round(name, case, loaded, dataset)  # fills caches and allocates
-    seen = [one_round(name, case, loaded, dataset) for _ in range(rounds)]
+    one_round(name, case, loaded, twin, dataset)  # fills caches and allocates
+    seen = [one_round(name, case, loaded, twin, dataset) for _ in range(rounds)]
     ratios = [each.ratio for each in seen]
     return (
         f"| {name} | {count} | {statistics.median(each.bare for each in seen):.3f} "

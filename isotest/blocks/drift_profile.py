@@ -100,8 +100,3 @@ def _heads(replicates: Sequence[AttentionHeads]) -> AttentionHeads:
         row_max=tuple(fmean(head) for head in row_max),
         histogram=tuple(sum(count) for count in histogram),
     )
-
-
-def _mean_or_none(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return fmean(known) if len(known) == len(values) else None
