@@ -31,22 +31,22 @@ class Difference:
         metric: the difference as a metric: with the direction, the weights and the floor of the
             metric that is subtracted.
         of: the metric that is subtracted.
-        partners: by judged layer, the layer that is subtracted.
+        sides: by judged layer, itself as it was measured, and the layer that is subtracted.
     """
 
     profile: Profile
     metric: Metric
     of: Metric
-    partners: dict[str, LayerProfile]
+    sides: dict[str, tuple[LayerProfile, LayerProfile]]
 
     def text(self, name: str, where: str = "") -> str | None:
         """Both sides and the difference at a layer; ``None`` where there is none."""
-        layer = next((layer for layer in self.profile.layers if layer.name == name), None)
-        if layer is None:
+        derived = next((layer for layer in self.profile.layers if layer.name == name), None)
+        if derived is None:
             return None
-        partner = self.partners[name]
+        layer, partner = self.sides[name]
         ours, theirs = layer.estimates[self.of.name], partner.estimates[self.of.name]
-        found = layer.estimates[self.metric.name]
+        found = derived.estimates[self.metric.name]
         if ours.value is None or theirs.value is None or found.value is None:
             return None
         decimals = decimals_for(found.se, ours.value, theirs.value)
@@ -80,7 +80,7 @@ def difference_of(
         return unpaired
     derived = replace(metric, name=f"{metric.name} minus {minus}")
     layers: list[LayerProfile] = []
-    partners: dict[str, LayerProfile] = {}
+    sides: dict[str, tuple[LayerProfile, LayerProfile]] = {}
     for name in selected:
         layer, partner = by_name[name], by_name[_partner(name, minus)]
         found = _estimate(profile, metric, layer, partner, where)
@@ -90,8 +90,8 @@ def difference_of(
         if metric.floor_scale is not None and (scale := _scale(metric.floor_scale, layer, partner)):
             estimates[metric.floor_scale] = scale
         layers.append(replace(layer, estimates=estimates))
-        partners[name] = partner
-    return Difference(replace(profile, layers=tuple(layers)), derived, metric, partners)
+        sides[name] = (layer, partner)
+    return Difference(replace(profile, layers=tuple(layers)), derived, metric, sides)
 
 
 def _partner(name: str, minus: str) -> str:

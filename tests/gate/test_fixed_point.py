@@ -194,6 +194,8 @@ def test_the_place_its_interval_and_the_limits() -> None:
     assert "reaches back across the limit" in verdict.message
     sides = f"15.00 at layer output.0 (N = 0), 10.00 at input.0: +5.00 ± {stats.sem(own):.2f}"
     assert sides in verdict.message
+    # Of the shorter side, too, what was measured and not what its floor is a share of.
+    assert "15.00 at layer output.1 (N = 10), 20.00 at input.1: -5.00" in verdict.message
     verdict = met(outputs, FixedPointCheck(min=6.0))
     assert verdict.outcome is Outcome.FAILED
     assert "below min = 6" in verdict.headline
