@@ -1,0 +1,313 @@
+"""A network whose attention maps are held fixed: a sum over paths, exact or path by path.
+
+What is fixed, as it was in one forward pass: the attention maps, the mean-free scaling 1/σ of every
+LayerNorm at every position, and what each MLP added. What is left is affine in the input,
+
+    x ← leave(x + Σ_h A_h·enter(x)·V_h·O_h),
+
+A_h the map of head h, V_h and O_h its value and output weights, ``enter`` the LayerNorm of a
+pre-norm layer, ``leave`` what is added and normalised behind the attention.
+
+**Constants** (biases, LayerNorm's β, what the MLPs added) do not come from the input, but go
+through the same heads above the place where they are added. They are carried by the path that is
+past every layer so far. In homogeneous coordinates (x, 1) a layer is the sum of
+
+    past:    (x, s) ↦ (leave(x) + s·c, s)        head h: (x, s) ↦ (A_h·x·V_h·O_h + s·c_h, 0),
+
+so s is 1 on a path until its first head and 0 from then on. Multiplied out, that is every constant
+once for every way from it to the output: the sum over all paths is the network's output exactly.
+An MLP is thus a fixed addend, and no element of a path.
+
+**By length.** With A the sum of a layer's heads, Π (past_l + t·A_l) is a polynomial in t whose
+coefficient of t^k is the sum of all paths of length k. L·(L + 1)/2 layers compute all of them;
+nothing is sampled.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import nn
+
+from isotest.errors import BlockError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Self
+
+    from numpy.typing import NDArray
+    from torch import Tensor
+
+    from isotest.blocks.paths import Paths
+
+    Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class FixedNorm:
+    """A LayerNorm with its statistics held fixed, which makes it affine.
+
+    Attributes:
+        scale: (B, T, 1), 1/√(variance + ε) of what it was given.
+        weight: (D,) γ.
+        bias: (D,) β.
+    """
+
+    scale: Tensor
+    weight: Tensor | None
+    bias: Tensor | None
+
+    @classmethod
+    def of(cls, norm: nn.Module, x: Tensor, where: str) -> Self | None:
+        """Fixed as it is for (B, T, D) ``x``; ``None`` of an identity.
+
+        Raises:
+            BlockError: it is another module than a LayerNorm over the last dimension.
+        """
+        if isinstance(norm, nn.Identity):
+            return None
+        if not isinstance(norm, nn.LayerNorm) or norm.normalized_shape != x.shape[-1:]:
+            raise BlockError(
+                f"paths: expected {where} to be a LayerNorm of width {x.shape[-1]}, found {norm}"
+            )
+        scale = (x.var(-1, keepdim=True, unbiased=False) + norm.eps).rsqrt()
+        weight, bias = (None if p is None else p.detach() for p in (norm.weight, norm.bias))
+        return cls(scale, weight, bias)
+
+    def __call__(self, x: Tensor, *, constant: bool) -> Tensor:
+        """(…, B, T, D) normalised; β only with ``constant``."""
+        y = (x - x.mean(-1, keepdim=True)).mul_(self.scale)
+        if self.weight is not None:
+            y = y.mul_(self.weight)
+        if constant and self.bias is not None:
+            y = y.add_(self.bias)
+        return y
+
+
+@dataclass(frozen=True)
+class Step:
+    """What happens to the stream behind the attention: something is added, then it is normalised.
+
+    Attributes:
+        addend: broadcastable to (B, T, D): a bias, what an MLP added.
+        norm: the LayerNorm of a post-norm layer.
+    """
+
+    addend: Tensor | None
+    norm: FixedNorm | None
+
+
+@dataclass(frozen=True)
+class FixedLayer:
+    """An attention layer with a skip, its attention maps held fixed.
+
+    Attributes:
+        weights: (B, H, T, T) attention maps, row i of query i.
+        enter: the LayerNorm in front of the attention, beside the skip.
+        value: (H, D, d) value weights.
+        value_bias: (H, d).
+        output: (H, d, D) output weights.
+        leave: behind the attention and its skip, in order.
+    """
+
+    weights: Tensor
+    enter: FixedNorm | None
+    value: Tensor
+    value_bias: Tensor | None
+    output: Tensor
+    leave: tuple[Step, ...]
+
+    def past(self, x: Tensor, *, constant: bool) -> Tensor:
+        """(…, B, T, D) past the layer's heads; with its constants or without."""
+        for step in self.leave:
+            if constant and step.addend is not None:
+                x = x + step.addend
+            if step.norm is not None:
+                x = step.norm(x, constant=constant)
+        return x
+
+    def head(self, x: Tensor, number: int, *, constant: bool) -> Tensor:
+        """(…, B, T, D) through head ``number``, from 0; with its own constants or without."""
+        if self.enter is not None:
+            x = self.enter(x, constant=constant)
+        value = x @ self.value[number]
+        if constant and self.value_bias is not None:
+            value = value + self.value_bias[number]
+        attended = torch.einsum("bij,...bjd->...bid", self.weights[:, number], value)
+        return self.past(attended @ self.output[number], constant=False)
+
+    def heads(self, x: Tensor, *, constant: bool) -> Tensor:
+        """(B, T, D) through all heads: the sum of :meth:`head` over them."""
+        if self.enter is not None:
+            x = self.enter(x, constant=constant)
+        value = torch.einsum("btw,hwd->bhtd", x, self.value)
+        if constant and self.value_bias is not None:
+            value = value + self.value_bias[:, None, :]
+        attended = torch.einsum("bhtd,hdw->btw", self.weights @ value, self.output)
+        return self.past(attended, constant=False)
+
+    def way(self, x: Tensor, way: int, *, constant: bool) -> Tensor:
+        """(…, B, T, D) on one of the H + 1 ways, numbered as in a path."""
+        if way == 0:
+            return self.past(x, constant=constant)
+        return self.head(x, way - 1, constant=constant)
+
+
+@dataclass(frozen=True)
+class FixedNetwork:
+    """A network with fixed attention maps, at one batch of inputs.
+
+    Attributes:
+        start: (B, T, D), what enters the first layer.
+        layers: in forward order, all with the same number of heads.
+        final: the LayerNorm behind the last layer.
+        valid: (B, T) bool, true where a position is no padding.
+    """
+
+    start: Tensor
+    layers: tuple[FixedLayer, ...]
+    final: FixedNorm | None
+    valid: Tensor
+
+    @property
+    def depth(self) -> int:
+        """L."""
+        return len(self.layers)
+
+    @property
+    def heads(self) -> int:
+        """H."""
+        return self.layers[0].weights.shape[1]
+
+    @torch.no_grad()
+    def output(self) -> Tensor:
+        """(B, T, D): layer after layer, which is the sum over all paths."""
+        x = self.start
+        for layer in self.layers:
+            x = layer.past(x, constant=True) + layer.heads(x, constant=True)
+        return self._finished(x, constant=True)
+
+    @torch.no_grad()
+    def by_length(self) -> Tensor:
+        """(L + 1, B, T, D): the sum of all paths of length 0, 1, … L, exactly.
+
+        Raises:
+            BlockError: it overflows the network's dtype, naming the layer.
+        """
+        sums = [self.start]
+        for number, layer in enumerate(self.layers, start=1):
+            past = [layer.past(x, constant=k == 0) for k, x in enumerate(sums)]
+            through = [layer.heads(x, constant=k == 0) for k, x in enumerate(sums)]
+            sums = [past[0], *(a + b for a, b in zip(past[1:], through, strict=False)), through[-1]]
+            if not all(bool(x.isfinite().all()) for x in sums):
+                raise BlockError(
+                    f"paths: a sum over paths through layers 1 to {number} of {self.depth} is no "
+                    f"finite {_name(self.start.dtype)}; use float64 or smaller weights"
+                )
+        return torch.stack([self._finished(x, constant=k == 0) for k, x in enumerate(sums)])
+
+    def evaluate(self, paths: Paths, *, batch: int = 32) -> Iterator[tuple[Rows, Tensor]]:
+        """What paths compute, in batches; where paths begin alike, that is computed once a batch.
+
+        Args:
+            paths: (n, L), as of :mod:`isotest.blocks.paths`.
+            batch: so many paths at once, each of which takes a few (B, T, D) of memory.
+
+        Yields:
+            Which rows of ``paths``, and their outputs (rows, B, T, D). Every row comes once.
+
+        Raises:
+            BlockError: no paths, or rows that are no paths of this network.
+        """
+        self._require_paths(paths, batch)
+        return self._evaluated(paths, batch)
+
+    @torch.no_grad()
+    def _evaluated(self, paths: Paths, batch: int) -> Iterator[tuple[Rows, Tensor]]:
+        order = np.lexsort(paths.T[::-1])
+        for begin in range(0, len(paths), batch):
+            rows = order[begin : begin + batch]
+            yield rows, self._together(paths[rows])
+
+    def _together(self, paths: Paths) -> Tensor:
+        """(n, B, T, D), layer by layer: the distinct beginnings of paths, grouped by their way."""
+        states = self.start[None]
+        beginning = np.zeros(len(paths), dtype=np.int64)  # of each path, its row in states
+        untouched = np.ones(1, dtype=np.bool_)  # of each state: past every layer so far
+        for number, layer in enumerate(self.layers):
+            _, first, inverse = np.unique(
+                paths[:, : number + 1], axis=0, return_index=True, return_inverse=True
+            )
+            parent, ways = beginning[first], paths[first, number]
+            following = states.new_empty(len(first), *states.shape[1:])
+            for way in np.unique(ways):
+                for constant in (False, True):
+                    chosen = np.flatnonzero((ways == way) & (untouched[parent] == constant))
+                    if len(chosen):
+                        entering = states[torch.from_numpy(parent[chosen])]
+                        following[torch.from_numpy(chosen)] = layer.way(
+                            entering, int(way), constant=constant
+                        )
+            states, beginning = following, inverse.reshape(-1)
+            untouched = untouched[parent] & (ways == 0)
+        linear = self._finished(states, constant=False)
+        for row in np.flatnonzero(untouched):
+            linear[row] = self._finished(states[row], constant=True)
+        return linear[torch.from_numpy(beginning)]
+
+    def _finished(self, x: Tensor, *, constant: bool) -> Tensor:
+        return x if self.final is None else self.final(x, constant=constant)
+
+    def _require_paths(self, paths: Paths, batch: int) -> None:
+        if batch < 1:
+            raise BlockError(f"paths: expected batch to be at least 1, found {batch}")
+        shaped = paths.ndim == 2 and paths.shape[1] == self.depth and len(paths) > 0
+        if not shaped or not np.issubdtype(paths.dtype, np.integer):
+            raise BlockError(
+                f"paths: expected whole numbers of shape (paths, {self.depth}), one at least, "
+                f"found {paths.dtype} of shape {paths.shape}"
+            )
+        if paths.min() < 0 or paths.max() > self.heads:
+            raise BlockError(
+                f"paths: expected ways from 0, past the layer, to {self.heads}, its last head; "
+                f"found {paths.min()} to {paths.max()}"
+            )
+
+
+def require_same(network: FixedNetwork, output: Tensor, where: str) -> None:
+    """That a network computes what the model did from which it was taken.
+
+    Args:
+        network: with everything fixed.
+        output: (B, T, D) of the model.
+        where: what it is, for the message.
+
+    Raises:
+        BlockError: it does not, at a position that is no padding, or something is not finite.
+    """
+    dtype = output.dtype
+    if dtype not in (torch.float32, torch.float64):
+        raise BlockError(
+            f"paths: {where} runs in {_name(dtype)}; paths are taken apart in float32 or float64"
+        )
+    expected, found = output[network.valid], network.output()[network.valid]
+    if not expected.numel():
+        raise BlockError(f"paths: {where} was given no position that is no padding")
+    if not bool(expected.isfinite().all()):
+        raise BlockError(f"paths: the output of {where} is not finite")
+    # Rounding, of a sum of some hundred terms a layer; a part that was overlooked is far above it.
+    allowed = (1e-3 if dtype == torch.float32 else 1e-9) * float(expected.abs().max())
+    difference = float((expected - found).abs().max())
+    if not difference <= allowed:
+        raise BlockError(
+            f"paths: the sum over all paths of {where} differs from its output by "
+            f"{difference:.2g}, where at most {allowed:.2g} is rounding; it has a part that is not "
+            "known here"
+        )
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
