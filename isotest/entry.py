@@ -14,7 +14,6 @@ from isotest.models.identity import model_identity, tokenizer_identity
 from isotest.models.reading import Reading
 from isotest.source import DATA_SCHEMES, MODEL_SCHEMES, parse_source
 from isotest.statistics.registry import METRICS
-from isotest.suite.drift import EMBEDDINGS
 from isotest.wanted import wanted_metrics
 
 if TYPE_CHECKING:
@@ -108,7 +107,7 @@ def measure_entry(
             # The same numbers may have been measured for an entry of another name.
             profile = replace(found, suite=suite.id, model=spec.name)
             return Measurement(profile, True, time.perf_counter() - started, cache.path_of(key))
-    if suite.modality == EMBEDDINGS:
+    if suite.drift is not None:
         profile = _measure_drift(suite, spec, settings, stand_in, progress)
     else:
         profile = open_entry(suite, spec, settings, stand_in=stand_in).measure(progress)
@@ -172,12 +171,12 @@ def open_entry(
 
     Raises:
         MissingError: weights, data, a package or a device are not here.
-        IsotestError: the source or the data is at fault, or the suite feeds blocks instead.
+        IsotestError: the source or the data is at fault, or the suite is an experiment on blocks.
     """
-    if suite.modality == EMBEDDINGS:
+    if suite.drift is not None:
         raise IsotestError(
-            f"{suite.path}: faults are planted in models that are fed samples; a suite of modality "
-            "'embeddings' feeds one block random vectors"
+            f"{suite.path}: faults are planted in models that are fed samples; a suite with a "
+            "table [drift] feeds one block random vectors"
         )
     from isotest.data.load import open_data
     from isotest.models.load import load_model
@@ -244,7 +243,7 @@ def _measure_drift(
 
 def _metrics(suite: Suite, spec: ModelSpec, settings: Settings) -> tuple[str, ...]:
     choice = settings.metrics or suite.measure_of(spec).metrics
-    experiment = "drift" if suite.modality == EMBEDDINGS else None
+    experiment = None if suite.drift is None else "drift"
     return wanted_metrics(choice, suite.checks_of(spec), experiment=experiment)
 
 

@@ -118,6 +118,11 @@ class BlockConfig:
         return cls()
 
     @classmethod
+    def san(cls) -> BlockConfig:
+        """Pure attention, as in the theory of rank collapse: no skip, MLP, bias or LayerNorm."""
+        return cls(attention_skip=False, mlp=False, layer_norm="none", bias=False)
+
+    @classmethod
     def vit(cls) -> BlockConfig:
         """A block of ViT-B (Dosovitskiy et al. 2021), which normalises first."""
         return cls(layer_norm="pre", layer_norm_eps=1e-6)

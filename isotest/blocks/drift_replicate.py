@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from isotest.attention_heads import AttentionHeads, AttentionKind
     from isotest.blocks.drift_block import StudiedBlock
-    from isotest.blocks.drift_inputs import Draw
+    from isotest.data.embeddings import Draw
 
     Array = NDArray[np.float64]
 

@@ -55,7 +55,7 @@ def open_data(
             ``file:val.parquet?image=image&group=scene``, ``hub:ORG/NAME?split=validation``,
             ``package:DIST/path``, ``python:module:function``.
         modality: which kind of data: ``"vision"``, ``"text"`` or ``"characters"`` (the same data),
-            ``"speech"``.
+            ``"speech"``; ``"embeddings"`` for ``embeddings:normal?length=…``.
         samples: how many inputs to use.
         seed: of the selection.
         download: whether the source may use the network.
@@ -72,14 +72,19 @@ def open_data(
     >>> [(sample.index, sample.unit, sample.content.size) for sample in data]
     [(0, 0, (224, 224)), (1, 1, (224, 224)), (2, 2, (224, 224))]
     """
-    kind_class = kind_of(modality)
     if isinstance(source, str):
         source = parse_source(source, DATA_SCHEMES)
-    if source.scheme not in OPENERS:
+    if source.scheme == "embeddings":
+        # Neither stored nor decoded, so that no kind of data has anything to say of them.
+        from isotest.data.embeddings import open_embeddings
+
+        return open_embeddings(source, samples=samples, seed=seed, modality=modality)
+    if modality == "embeddings":
         raise SourceError(
-            f"data source {str(source)!r}: {source.scheme}: has no samples; it is what the drift "
-            "experiment draws from, in suites of modality 'embeddings'"
+            f"data source {str(source)!r}: modality 'embeddings' has no samples, but "
+            f'{source.scheme}: does; use "embeddings:normal?std=0.02&length=128"'
         )
+    kind_class = kind_of(modality)
     if samples != "all" and (isinstance(samples, bool) or samples < 1):
         raise SourceError(f"data source {str(source)!r}: samples = {samples}, expected at least 1")
     if seed < 0:

@@ -1,4 +1,4 @@
-"""``block:bert?seed=0``, ``block:vit?seed=0``: the synthetic transformer block, untrained."""
+"""``block:bert?seed=0``, ``block:vit``, ``block:san``: synthetic transformer blocks, untrained."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 PRESETS: Mapping[str, Callable[[], BlockConfig]] = {
     "bert": BlockConfig.bert,
+    "san": BlockConfig.san,
     "vit": BlockConfig.vit,
 }
 

@@ -23,6 +23,7 @@ FEEDS: dict[str, str] = {
     "text": "isotest.models.text.feed:text_feed",
     "characters": "isotest.models.text.feed:text_feed",
     "speech": "isotest.models.speech.feed:speech_feed",
+    "embeddings": "isotest.models.vectors:vectors_feed",
 }
 """Modality to ``module:function``, a function from :class:`FeedRequest` to a feed."""
 
@@ -32,7 +33,13 @@ _TAKES = {
     "input_values": "recordings",
     "input_features": "recordings",
 }
-_GIVES = {"vision": "images", "text": "texts", "characters": "texts", "speech": "recordings"}
+_GIVES = {
+    "vision": "images",
+    "text": "texts",
+    "characters": "texts",
+    "speech": "recordings",
+    "embeddings": "vectors",
+}
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ _LIBRARIES = {
     "text": ("tokenizers",),
     "characters": ("tokenizers",),
     "speech": ("torchaudio",),
+    "embeddings": ("numpy",),
 }
 DTYPES = ("float32", "float64", "bfloat16", "float16")
 

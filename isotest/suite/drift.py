@@ -1,4 +1,4 @@
-"""The ``[drift]`` table, and what goes with it: suites that feed blocks embeddings with a bias."""
+"""Suites of modality ``embeddings``, and the ``[drift]`` table that makes one an experiment."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat
 from pydantic_core import PydanticCustomError
 
 from isotest.errors import SourceError
-from isotest.gate.checks import FixedPointCheck, MetricCheck
+from isotest.gate.checks import BlockPropertiesCheck, FixedPointCheck, MetricCheck
 from isotest.source import DATA_SCHEMES, parse_source
 from isotest.statistics.registry import METRICS
 from isotest.suite.checks import fault
@@ -65,34 +65,63 @@ class DriftSpec(BaseModel):
 
 def embeddings_faults(suite: SuiteFile) -> Iterator[InitErrorDetails]:
     """What does not fit together in a suite, about embeddings and drift."""
-    if suite.modality == EMBEDDINGS:
-        yield from _of_experiment(suite)
-    else:
+    if suite.modality != EMBEDDINGS:
         yield from _elsewhere(suite)
-
-
-def _of_experiment(suite: SuiteFile) -> Iterator[InitErrorDetails]:
-    if suite.drift is None:
-        yield fault(
-            "modality 'embeddings' is that of the drift experiment, which needs a table [drift] "
-            "with 'norms'",
-            ("modality",),
-            suite.modality,
-        )
+        return
     yield from _data_faults(suite)
     yield from _sampling(suite.measure, ("measure",))
     for index, model in enumerate(suite.models):
-        here = ("models", index)
+        if model.measure is not None:
+            yield from _sampling(model.measure, ("models", index, "measure"))
+    if suite.drift is None:
+        yield from _of_stacks(suite)
+    else:
+        yield from _of_experiment(suite)
+
+
+def _of_experiment(suite: SuiteFile) -> Iterator[InitErrorDetails]:
+    """In the drift experiment a block is studied by itself, its input beside its output."""
+    for index, model in enumerate(suite.models):
         for key in ("layers", "preprocess"):
             if getattr(model, key) is not None:
                 yield fault(
-                    f"{key!r} has no place in a suite of modality 'embeddings': a block is fed "
+                    f"{key!r} has no place in a suite with a table [drift]: a block is fed "
                     "representations; say which module it is with 'block'",
-                    (*here, key),
+                    ("models", index, key),
                     None,
                 )
-        if model.measure is not None:
-            yield from _sampling(model.measure, (*here, "measure"))
+
+
+def _of_stacks(suite: SuiteFile) -> Iterator[InitErrorDetails]:
+    """Without the experiment, a stack of blocks is measured layer by layer, as any model."""
+    why = "belongs to the drift experiment on one block, and this suite has no table [drift]"
+    for index, model in enumerate(suite.models):
+        for key in ("block", "width"):
+            if getattr(model, key) is not None:
+                yield fault(
+                    f"{key!r} {why}: the layers of a stack are measured, and its own configuration "
+                    "says how wide it is",
+                    ("models", index, key),
+                    None,
+                )
+        if model.preprocess is not None:
+            yield fault(
+                "'preprocess' is about images; this suite's modality is 'embeddings'",
+                ("models", index, "preprocess"),
+                None,
+            )
+    for where, checks in (
+        ((), suite.checks),
+        *((("models", index), model.checks) for index, model in enumerate(suite.models)),
+    ):
+        for name, check in checks.items():
+            if isinstance(check, BlockPropertiesCheck | FixedPointCheck):
+                yield fault(f"check {name!r} {why}", (*where, "checks", name), None)
+    yield from _experiments_metrics(suite.measure, suite.checks, (), "has no table [drift]")
+    for index, model in enumerate(suite.models):
+        yield from _experiments_metrics(
+            model.measure, model.checks, ("models", index), "has no table [drift]"
+        )
 
 
 def _data_faults(suite: SuiteFile) -> Iterator[InitErrorDetails]:
@@ -105,12 +134,19 @@ def _data_faults(suite: SuiteFile) -> Iterator[InitErrorDetails]:
             suite.data.source,
         )
         return
-    from isotest.blocks.drift_inputs import embedding_table  # for such suites alone: NumPy
+    from isotest.data.embeddings import embedding_table  # for such suites alone: NumPy
 
     try:
-        embedding_table(source)
+        table = embedding_table(source)
     except SourceError as error:
         yield fault(str(error), ("data", "source"), suite.data.source)
+    else:
+        if suite.drift is not None and table.bias:
+            yield fault(
+                "'bias' has no place in a suite with a table [drift], whose 'norms' say it",
+                ("data", "source"),
+                suite.data.source,
+            )
     if suite.data.samples == "all":
         where = "samples" if "samples" in suite.data.model_fields_set else "source"
         yield fault(
@@ -148,7 +184,9 @@ def _elsewhere(suite: SuiteFile) -> Iterator[InitErrorDetails]:
             ("data", "source"),
             suite.data.source,
         )
-    yield from _experiments_metrics(suite.measure, suite.checks, (), suite.modality)
+    yield from _experiments_metrics(
+        suite.measure, suite.checks, (), f"is of modality {suite.modality!r}"
+    )
     for index, model in enumerate(suite.models):
         yield from _model_elsewhere(model, ("models", index), suite.modality)
 
@@ -162,11 +200,13 @@ def _model_elsewhere(model: ModelSpec, here: Location, modality: str) -> Iterato
                 (*here, key),
                 None,
             )
-    yield from _experiments_metrics(model.measure, model.checks, here, modality)
+    yield from _experiments_metrics(
+        model.measure, model.checks, here, f"is of modality {modality!r}"
+    )
 
 
 def _experiments_metrics(
-    measure: MeasureSpec | None, checks: Mapping[str, CheckSpec], here: Location, modality: str
+    measure: MeasureSpec | None, checks: Mapping[str, CheckSpec], here: Location, but: str
 ) -> Iterator[InitErrorDetails]:
     """Metrics that an experiment alone measures, asked for in a suite without it."""
     named: list[tuple[str, Location]] = []
@@ -184,7 +224,7 @@ def _experiments_metrics(
         if experiment is not None:
             yield fault(
                 f"{metric!r} is measured by the {experiment} experiment alone, in suites of "
-                f"modality 'embeddings'; this suite's is {modality!r}",
+                f"modality 'embeddings' with a table [{experiment}]; this suite {but}",
                 where,
                 metric,
             )

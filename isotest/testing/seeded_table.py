@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from isotest.blocks.drift_inputs import EmbeddingTable, draw
+from isotest.data.embeddings import EmbeddingTable, draw
 from isotest.testing.described import Described
 
 if TYPE_CHECKING:

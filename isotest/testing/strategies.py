@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import strategies as st
 
 from isotest.blocks import BlockConfig
-from isotest.blocks.drift_inputs import EmbeddingTable
+from isotest.data.embeddings import EmbeddingTable
 from isotest.testing.attention_map import MAP_KINDS, AttentionMap
 from isotest.testing.seeded_block import SeededBlock
 from isotest.testing.seeded_table import SeededTable

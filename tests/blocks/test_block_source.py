@@ -52,7 +52,7 @@ def test_a_seed_repeats_and_another_differs() -> None:
     ("source", "config", "message"),
     [
         ("block:bart", {}, "unknown block 'bart'; did you mean 'bert'?"),
-        ("block:zzz", {}, "unknown block 'zzz'; known: bert, vit"),
+        ("block:zzz", {}, "unknown block 'zzz'; known: bert, san, vit"),
         ("block:bert?sed=1", {}, "unknown option 'sed'; did you mean 'seed'?"),
         ("block:bert?seed=x", {}, "expected seed to be a whole number from 0, found 'x'"),
         ("block:bert", {"widht": 8}, "no configuration key 'widht'; did you mean 'width'?"),

@@ -13,7 +13,7 @@ from torch import nn
 
 from isotest.blocks import BlockConfig, TransformerBlock
 from isotest.blocks.drift import FIGURES, drift
-from isotest.blocks.drift_inputs import EmbeddingTable, draw
+from isotest.data.embeddings import EmbeddingTable, draw
 from isotest.errors import IsotestError, MeasurementError, NonFiniteError, SourceError
 from isotest.statistics.attention.histogram import edges
 from isotest.statistics.registry import METRICS

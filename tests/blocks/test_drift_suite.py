@@ -241,5 +241,5 @@ def test_all_metrics_can_be_had(project: Project) -> None:
 def test_the_self_test_says_that_it_is_not_for_blocks(project: Project) -> None:
     write(project)
     suites = project.path / "suites"
-    with pytest.raises(IsotestError, match=r"suite of modality 'embeddings' feeds one block"):
+    with pytest.raises(IsotestError, match=r"suite with a table .drift. feeds one block"):
         selftest(suites / "tiny.toml", suites=suites, baselines=project.path / "baselines")

@@ -10,7 +10,7 @@ from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
 from isotest.blocks import BlockConfig
-from isotest.blocks.drift_inputs import EmbeddingTable
+from isotest.data.embeddings import EmbeddingTable
 from isotest.testing import attention_maps, blocks, embedding_tables, token_batches
 from isotest.testing.attention_map import MAP_KINDS, AttentionMap
 from isotest.testing.seeded_block import SeededBlock
