@@ -299,7 +299,8 @@ def require_same(network: FixedNetwork, output: Tensor, where: str) -> None:
     if not bool(expected.isfinite().all()):
         raise BlockError(f"paths: the output of {where} is not finite")
     # Rounding, of a sum of some hundred terms a layer; a part that was overlooked is far above it.
-    allowed = (1e-3 if dtype == torch.float32 else 1e-9) * float(expected.abs().max())
+    # Some of transformers' attention functions compute the softmax of float64 scores in float32.
+    allowed = (1e-3 if dtype == torch.float32 else 1e-6) * float(expected.abs().max())
     difference = float((expected - found).abs().max())
     if not difference <= allowed:
         raise BlockError(

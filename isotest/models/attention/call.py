@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from torch import Tensor
+    from torch import Tensor, nn
 
     from isotest.models.loaded import LoadedModel
 
@@ -66,6 +66,15 @@ class Receive(Protocol):
 
         Which observed layer it belongs to follows from what runs around it. Tensors are not kept.
         """
+
+
+class HoldsModule(Protocol):
+    """A loaded model, or anything else with a module to look into."""
+
+    @property
+    def module(self) -> nn.Module:
+        """What is run."""
+        ...
 
 
 class AttentionObserver(Protocol):

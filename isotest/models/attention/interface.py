@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from torch import nn
 
-    from isotest.models.attention.call import Receive
+    from isotest.models.attention.call import HoldsModule, Receive
     from isotest.models.loaded import LoadedModel
 
 _OTHER_SEQUENCE = ("key_value_states", "encoder_hidden_states")
@@ -67,7 +67,7 @@ class InterfaceObserver:
         self._opaque = opaque
 
     @contextmanager
-    def observed(self, loaded: LoadedModel, receive: Receive, /) -> Iterator[None]:
+    def observed(self, loaded: HoldsModule, receive: Receive, /) -> Iterator[None]:
         """See :meth:`isotest.models.attention.call.AttentionObserver.observed`."""
         from transformers.modeling_utils import AttentionInterface
 
