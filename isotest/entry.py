@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from isotest.data.identity import data_identity
 from isotest.errors import IsotestError
 from isotest.gate.checks import BlockPropertiesCheck, Check, FiniteCheck
+from isotest.models.ablations.ablation import Ablation
 from isotest.models.identity import model_identity, tokenizer_identity
 from isotest.models.reading import Reading
 from isotest.source import DATA_SCHEMES, MODEL_SCHEMES, parse_source
@@ -160,6 +161,7 @@ class OpenEntry:
             special_tokens=measure.special_tokens,
             batch_size=self.settings.batch_size or measure.batch_size,
             metrics=_metrics(self.suite, self.spec, self.settings),
+            ablation=_ablation(self.spec),
             progress=None if progress is None else progress(self.spec.name, len(self.dataset)),
         )
 
@@ -256,6 +258,10 @@ def _tried_for(suite: Suite, spec: ModelSpec) -> list[object]:
     ]
 
 
+def _ablation(spec: ModelSpec) -> Ablation | None:
+    return None if spec.ablate is None else Ablation.of(spec.ablate)
+
+
 def _reading(measure: MeasureSpec) -> Reading:
     return Reading(measure.tokenizer, measure.packing, measure.length, measure.decoder)
 
@@ -329,6 +335,7 @@ def _cache_key(
             "device": settings.device,
             "metrics": list(metrics),
             "drift": None if suite.drift is None else suite.drift.model_dump(),
+            "ablate": dict(ablation.describe()) if (ablation := _ablation(spec)) else {},
             "block": spec.block,
             "width": spec.width,
             "properties": _tried_for(suite, spec),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Literal
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from isotest.data.dataset import Dataset, Sample
+    from isotest.models.ablations.ablation import Ablation
     from isotest.models.loaded import LoadedModel, ObservedLayer
     from isotest.models.reading import DecoderInput, Packing
     from isotest.statistics.layer import LayerStatistics
@@ -38,6 +39,7 @@ def measure(
     packing: Packing = "windows",
     length: int = 128,
     decoder: DecoderInput | None = None,
+    ablate: Ablation | str | Mapping[str, bool] | None = None,
     metrics: Sequence[str] | None = None,
     layers: Sequence[str] | Mapping[str, str] | None = None,
     preprocess: Mapping[str, object] | None = None,
@@ -67,6 +69,8 @@ def measure(
         packing: ``"windows"`` of exactly ``length`` units, or ``"documents"``.
         length: units of a text's sequence.
         decoder: what the decoder of an encoder-decoder model reads.
+        ablate: parts that are switched off in every block while measuring, as for
+            :meth:`isotest.models.ablations.Ablation.of`.
         metrics: names from the registry; by default all that cost next to nothing.
         layers: paths of the modules to observe; found by themselves where possible.
         preprocess: how images become input, instead of the model's own way.
@@ -89,6 +93,7 @@ def measure(
     """
     from isotest.data.dataset import Dataset
     from isotest.data.load import as_data, open_data
+    from isotest.models.ablations.ablation import Ablation
     from isotest.models.load import borrow_module, load_model
     from isotest.models.reading import Reading
 
@@ -134,6 +139,7 @@ def measure(
             special_tokens=special_tokens,
             batch_size=batch_size,
             metrics=metrics,
+            ablation=None if ablate is None else Ablation.of(ablate),
             progress=progress,
         )
 
@@ -150,6 +156,7 @@ def measure_loaded(
     special_tokens: SpecialTokens = "exclude",
     batch_size: int = 8,
     metrics: Sequence[str] | None = None,
+    ablation: Ablation | None = None,
     progress: Progress | None = None,
 ) -> Profile:
     """Measure every observed layer of ``loaded`` on all samples of ``dataset`` in one pass.
@@ -169,11 +176,13 @@ def measure_loaded(
         special_tokens: whether prefix tokens (CLS, distillation, registers) count.
         batch_size: inputs per forward pass; the numbers do not depend on it.
         metrics: names from the registry; by default all that cost next to nothing.
+        ablation: parts of the blocks that are switched off meanwhile; it stands in the protocol.
         progress: called after each batch.
 
     Raises:
         NonFiniteError: NaN or an infinity at a layer; names model, layer and batch.
         MeasurementError: the model fails on a batch, or a layer does not fire exactly once.
+        SourceError: nothing is known of how to ablate the model.
     """
     from isotest.attention import AttentionOfLayers
     from isotest.data.dataset import fingerprint
@@ -199,7 +208,7 @@ def measure_loaded(
     attention = AttentionOfLayers(loaded, accumulators, model)
     observer = Observer(loaded, accumulators, representation, special_tokens, model, attention)
     done = 0
-    with observer.hooked() as run:
+    with _ablated(loaded, ablation), observer.hooked() as run:
         pieces = loaded.feed.pieces(noted(), grouped=dataset.grouped)
         for batch in batches(pieces, batch_size, loaded.feed.together):
             run(batch)
@@ -220,7 +229,10 @@ def measure_loaded(
         provenance=Provenance(
             source=source,
             architecture=dict(loaded.architecture),
-            protocol=_protocol(loaded, dataset, representation, special_tokens),
+            protocol={
+                **_protocol(loaded, dataset, representation, special_tokens),
+                **({} if ablation is None else ablation.describe()),
+            },
             data=fingerprint([digests[index] for index in sorted(digests)]),
             weights=loaded.weights,
             commit=loaded.commit,
@@ -263,6 +275,14 @@ def _protocol(
             f"{DECIDED}{layer.name}": True for layer in loaded.layers if layer.stream in loaded.made
         },
     }
+
+
+def _ablated(loaded: LoadedModel, ablation: Ablation | None) -> AbstractContextManager[None]:
+    if ablation is None:
+        return nullcontext()
+    from isotest.models.ablations.apply import ablated
+
+    return ablated(loaded.module, ablation)
 
 
 def _device_of(loaded: LoadedModel) -> str:

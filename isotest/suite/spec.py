@@ -25,6 +25,7 @@ from isotest.errors import SourceError
 from isotest.gate.checks import without_baseline
 from isotest.source import DATA_SCHEMES, MODEL_SCHEMES, did_you_mean, parse_source
 from isotest.statistics.registry import METRICS
+from isotest.suite.ablate import EXPECTED, AblationName, Switches, ablation_faults
 from isotest.suite.checks import Checks, CheckSpec, fault
 from isotest.suite.drift import DriftSpec, embeddings_faults
 from isotest.suite.names import NAME_PATTERN, folded, name_fault
@@ -242,6 +243,12 @@ class ModelSpec(_Table):
         description="in suites of modality 'embeddings': entries of a vector that the block takes; "
         "found in the block unless given",
     )
+    ablate: Annotated[AblationName | Switches, _expected(EXPECTED)] | None = Field(
+        None,
+        description="parts switched off in every block of a transformer: a variant of Dong et al. "
+        "(2021), 'full', 'san', 'san+mlp', 'san+skip' or 'authors-san+mlp', or a table of switches",
+        examples=["san", {"layer_norm": False}],
+    )
     measure: MeasureSpec | None = Field(
         None, description="overrides of [measure], key by key, for this entry"
     )
@@ -336,7 +343,7 @@ class SuiteFile(_Table):
             for index, model in enumerate(self.models)
             if not self.checks_of(model)
         ]
-        faults += embeddings_faults(self)
+        faults += [*embeddings_faults(self), *ablation_faults(self)]
         if faults:
             raise ValidationError.from_exception_data("suite", faults)
         return self
