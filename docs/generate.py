@@ -37,6 +37,7 @@ TABLES = {
     "`[checks.drift_correlation]`": "DriftCorrelationCheck",
     "`[checks.fixed_point]`": "FixedPointCheck",
     "`[checks.block_properties]`": "BlockPropertiesCheck",
+    "`[checks.collapse_exponent]`": "CollapseExponentCheck",
 }
 
 

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from isotest.gate.checks import DriftCorrelationCheck, FixedPointCheck, MetricCheck
+from isotest.gate.checks import (
+    CollapseExponentCheck,
+    DriftCorrelationCheck,
+    FixedPointCheck,
+    MetricCheck,
+)
 from isotest.gate.drift import CURVES
 from isotest.statistics.registry import METRICS, all_metrics, default_metrics
 
@@ -44,7 +49,7 @@ def wanted_metrics(
     for name, check in checks.items():
         if isinstance(check, MetricCheck):
             names.add(check.metric or name)
-        elif isinstance(check, FixedPointCheck):
+        elif isinstance(check, FixedPointCheck | CollapseExponentCheck):
             names.add(check.metric)
         elif isinstance(check, DriftCorrelationCheck):
             names |= {*CURVES, *_SHOWN_BESIDE_DRIFT}

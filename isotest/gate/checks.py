@@ -140,11 +140,42 @@ class BlockPropertiesCheck(_Strict):
     )
 
 
+class CollapseExponentCheck(_Strict):
+    """How fast the representations of a sequence become equal: the exponent from layer to layer.
+
+    Of three layers in a row, log(r₂ / r₁) / log(r₁ / r₀), r being the rank residual, in every block
+    of sequences; layers at the float floor do not count. Pure attention has 3 near collapse.
+    """
+
+    metric: Literal["rank_residual_composite", "rank_residual"] = Field(
+        "rank_residual_composite", description="the residual whose curve it is"
+    )
+    exponent: Annotated[FiniteFloat, Field(gt=0)] = Field(
+        3.0, description="what the exponent is to be, of every three layers in a row"
+    )
+    by: Annotated[FiniteFloat, Field(gt=0)] = Field(
+        0.25, description="how far it may be from that, its interval over the blocks included"
+    )
+    layers: str = Field("any", description="the layers that count, as for a metric")
+    inconclusive: Inconclusive = Field(
+        "fail",
+        description="what an interval that reaches across 'by' counts as; where there is nothing "
+        "to fit, that fails either way",
+    )
+
+
 class FiniteCheck(_Strict):
     """Every layer has representations, directions and finite numbers; part of every entry."""
 
 
-Check = MetricCheck | DriftCorrelationCheck | FixedPointCheck | BlockPropertiesCheck | FiniteCheck
+Check = (
+    MetricCheck
+    | DriftCorrelationCheck
+    | FixedPointCheck
+    | BlockPropertiesCheck
+    | CollapseExponentCheck
+    | FiniteCheck
+)
 CheckT = TypeVar("CheckT", bound=Check)
 
 _DEMANDS = ("max", "min", "reach", "trend", "expect")

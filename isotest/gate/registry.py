@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from isotest.gate.checks import (
     BlockPropertiesCheck,
+    CollapseExponentCheck,
     DriftCorrelationCheck,
     FiniteCheck,
     FixedPointCheck,
@@ -28,6 +29,7 @@ EVALUATORS: dict[type[BaseModel], str] = {
     DriftCorrelationCheck: "isotest.gate.drift_check:evaluate_drift_correlation",
     FixedPointCheck: "isotest.gate.fixed_point:evaluate_fixed_point",
     BlockPropertiesCheck: "isotest.gate.block_properties:evaluate_block_properties",
+    CollapseExponentCheck: "isotest.gate.collapse:evaluate_collapse_exponent",
     FiniteCheck: "isotest.gate.finite:evaluate_finite",
 }
 """Object reference of the evaluator by check model; resolved when such a check is judged."""

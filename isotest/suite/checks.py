@@ -12,6 +12,7 @@ from isotest.errors import IsotestError
 from isotest.gate.checks import (
     NO_RELATIVE_MARGIN,
     BlockPropertiesCheck,
+    CollapseExponentCheck,
     DriftCorrelationCheck,
     FixedPointCheck,
     MetricCheck,
@@ -22,7 +23,13 @@ from isotest.source import did_you_mean
 from isotest.statistics.registry import METRICS
 from isotest.suite.names import name_fault
 
-CheckSpec = MetricCheck | DriftCorrelationCheck | FixedPointCheck | BlockPropertiesCheck
+CheckSpec = (
+    MetricCheck
+    | DriftCorrelationCheck
+    | FixedPointCheck
+    | BlockPropertiesCheck
+    | CollapseExponentCheck
+)
 
 FINITE = "finite"
 
@@ -30,6 +37,7 @@ KINDS: Mapping[str, type[CheckSpec]] = {
     "drift_correlation": DriftCorrelationCheck,
     "fixed_point": FixedPointCheck,
     "block_properties": BlockPropertiesCheck,
+    "collapse_exponent": CollapseExponentCheck,
 }
 """The tables that are a kind of check by their name; all others judge a metric."""
 
@@ -129,8 +137,33 @@ def _senseless(name: str, check: CheckSpec) -> Iterator[InitErrorDetails]:
             )
     elif isinstance(check, FixedPointCheck):
         yield from _senseless_fixed_point(name, check)
+    elif isinstance(check, CollapseExponentCheck):
+        yield from _senseless_collapse(name, check)
     elif isinstance(check, MetricCheck):
         yield from _senseless_metric(name, check)
+
+
+def _senseless_collapse(name: str, check: CollapseExponentCheck) -> Iterator[InitErrorDetails]:
+    if check.by >= check.exponent:
+        yield fault(
+            f"by = {check.by:g} reaches down from exponent = {check.exponent:g} to zero or below: "
+            "every curve that falls would do",
+            (name, "by"),
+            check.by,
+        )
+    try:
+        selectors = parse_selectors(check.layers)
+    except IsotestError as error:
+        yield fault(str(error), (name, "layers"), check.layers)
+        return
+    one = selectors[0]
+    few = one.word in ("last", "final") or (not one.word and one.end - one.first < 2)
+    if len(selectors) == 1 and few:
+        yield fault(
+            f"layers = {check.layers!r}: an exponent takes three layers in a row, such as '0-2'",
+            (name, "layers"),
+            check.layers,
+        )
 
 
 def _senseless_fixed_point(name: str, check: FixedPointCheck) -> Iterator[InitErrorDetails]:
@@ -226,6 +259,9 @@ class ChecksTable(BaseModel):
     )
     block_properties: BlockPropertiesCheck | None = Field(
         None, description="does a block of the model do what every transformer block must?"
+    )
+    collapse_exponent: CollapseExponentCheck | None = Field(
+        None, description="how fast do the representations of a sequence become equal?"
     )
 
 
