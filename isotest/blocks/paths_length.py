@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from isotest.blocks.paths import all_paths, count_paths, sample_paths
+from isotest.blocks.paths_evaluation import evaluate
 from isotest.errors import BlockError
 from isotest.estimate import Estimate
 from isotest.statistics.accumulator import LONE
@@ -141,7 +142,7 @@ def _of_paths(network: FixedNetwork, length: int, number: int, seed: int, batch:
         drawn = sample_paths(network.depth, network.heads, number, length=length, seed=own)
         basis = f"{number} of {count} paths, drawn with seed {own}"
     found = np.empty((len(drawn), len(network.valid)))
-    for rows, outputs in network.evaluate(drawn, batch=batch):
+    for rows, outputs in evaluate(network, drawn, batch=batch):
         found[rows] = residuals(outputs, network.valid)
     what = f"every path of length {length}"
     return replace(_of_residuals(found, network.valid, what), basis=basis)

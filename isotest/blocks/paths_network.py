@@ -1,4 +1,4 @@
-"""A network whose attention maps are held fixed: a sum over paths, exact or path by path.
+"""A network whose attention maps are held fixed: a sum over paths, exact by length.
 
 What is fixed, as it was in one forward pass: the attention maps, the mean-free scaling 1/σ of every
 LayerNorm at every position, and what each MLP added. What is left is affine in the input,
@@ -28,22 +28,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
 from torch import nn
 
 from isotest.errors import BlockError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import Self
 
-    from numpy.typing import NDArray
     from torch import Tensor
-
-    from isotest.blocks.paths import Paths
-
-    Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -79,12 +72,13 @@ class FixedNorm:
 
     def __call__(self, x: Tensor, *, constant: bool) -> Tensor:
         """(…, B, T, D) normalised; β only with ``constant``."""
-        y = (x - x.mean(-1, keepdim=True)).mul_(self.scale)
-        if self.weight is not None:
-            y = y.mul_(self.weight)
-        if constant and self.bias is not None:
-            y = y.add_(self.bias)
-        return y
+        y = self.of_entries(x) * self.scale
+        return y + self.bias if constant and self.bias is not None else y
+
+    def of_entries(self, x: Tensor) -> Tensor:
+        """(…, D) without its mean, times γ: what a LayerNorm does to each row but for the scale."""
+        y = x - x.mean(-1, keepdim=True)
+        return y if self.weight is None else y * self.weight
 
 
 @dataclass(frozen=True)
@@ -129,31 +123,25 @@ class FixedLayer:
                 x = step.norm(x, constant=constant)
         return x
 
-    def head(self, x: Tensor, number: int, *, constant: bool) -> Tensor:
-        """(…, B, T, D) through head ``number``, from 0; with its own constants or without."""
-        if self.enter is not None:
-            x = self.enter(x, constant=constant)
-        value = x @ self.value[number]
-        if constant and self.value_bias is not None:
-            value = value + self.value_bias[number]
-        attended = torch.einsum("bij,...bjd->...bid", self.weights[:, number], value)
-        return self.past(attended @ self.output[number], constant=False)
+    def entering(self, x: Tensor, *, constant: bool) -> Tensor:
+        """(B, T, D), what the attention is given of what the layer is given."""
+        return x if self.enter is None else self.enter(x, constant=constant)
+
+    def leaving(self, factor: Tensor) -> Tensor:
+        """(d, D) what :meth:`past` does to the entries of every row, without constants."""
+        for step in self.leave:
+            if step.norm is not None:
+                factor = step.norm.of_entries(factor)
+        return factor
 
     def heads(self, x: Tensor, *, constant: bool) -> Tensor:
-        """(B, T, D) through all heads: the sum of :meth:`head` over them."""
-        if self.enter is not None:
-            x = self.enter(x, constant=constant)
-        value = torch.einsum("btw,hwd->bhtd", x, self.value)
+        """(B, T, D) through all heads, with their own constants or without."""
+        entering = self.entering(x, constant=constant)
+        value = torch.einsum("btw,hwd->bhtd", entering, self.value)
         if constant and self.value_bias is not None:
             value = value + self.value_bias[:, None, :]
         attended = torch.einsum("bhtd,hdw->btw", self.weights @ value, self.output)
         return self.past(attended, constant=False)
-
-    def way(self, x: Tensor, way: int, *, constant: bool) -> Tensor:
-        """(…, B, T, D) on one of the H + 1 ways, numbered as in a path."""
-        if way == 0:
-            return self.past(x, constant=constant)
-        return self.head(x, way - 1, constant=constant)
 
 
 @dataclass(frozen=True)
@@ -209,72 +197,8 @@ class FixedNetwork:
                 )
         return torch.stack([self._finished(x, constant=k == 0) for k, x in enumerate(sums)])
 
-    def evaluate(self, paths: Paths, *, batch: int = 32) -> Iterator[tuple[Rows, Tensor]]:
-        """What paths compute, in batches; where paths begin alike, that is computed once a batch.
-
-        Args:
-            paths: (n, L), as of :mod:`isotest.blocks.paths`.
-            batch: so many paths at once, each of which takes a few (B, T, D) of memory.
-
-        Yields:
-            Which rows of ``paths``, and their outputs (rows, B, T, D). Every row comes once.
-
-        Raises:
-            BlockError: no paths, or rows that are no paths of this network.
-        """
-        self._require_paths(paths, batch)
-        return self._evaluated(paths, batch)
-
-    @torch.no_grad()
-    def _evaluated(self, paths: Paths, batch: int) -> Iterator[tuple[Rows, Tensor]]:
-        order = np.lexsort(paths.T[::-1])
-        for begin in range(0, len(paths), batch):
-            rows = order[begin : begin + batch]
-            yield rows, self._together(paths[rows])
-
-    def _together(self, paths: Paths) -> Tensor:
-        """(n, B, T, D), layer by layer: the distinct beginnings of paths, grouped by their way."""
-        states = self.start[None]
-        beginning = np.zeros(len(paths), dtype=np.int64)  # of each path, its row in states
-        untouched = np.ones(1, dtype=np.bool_)  # of each state: past every layer so far
-        for number, layer in enumerate(self.layers):
-            _, first, inverse = np.unique(
-                paths[:, : number + 1], axis=0, return_index=True, return_inverse=True
-            )
-            parent, ways = beginning[first], paths[first, number]
-            following = states.new_empty(len(first), *states.shape[1:])
-            for way in np.unique(ways):
-                for constant in (False, True):
-                    chosen = np.flatnonzero((ways == way) & (untouched[parent] == constant))
-                    if len(chosen):
-                        entering = states[torch.from_numpy(parent[chosen])]
-                        following[torch.from_numpy(chosen)] = layer.way(
-                            entering, int(way), constant=constant
-                        )
-            states, beginning = following, inverse.reshape(-1)
-            untouched = untouched[parent] & (ways == 0)
-        linear = self._finished(states, constant=False)
-        for row in np.flatnonzero(untouched):
-            linear[row] = self._finished(states[row], constant=True)
-        return linear[torch.from_numpy(beginning)]
-
     def _finished(self, x: Tensor, *, constant: bool) -> Tensor:
         return x if self.final is None else self.final(x, constant=constant)
-
-    def _require_paths(self, paths: Paths, batch: int) -> None:
-        if batch < 1:
-            raise BlockError(f"paths: expected batch to be at least 1, found {batch}")
-        shaped = paths.ndim == 2 and paths.shape[1] == self.depth and len(paths) > 0
-        if not shaped or not np.issubdtype(paths.dtype, np.integer):
-            raise BlockError(
-                f"paths: expected whole numbers of shape (paths, {self.depth}), one at least, "
-                f"found {paths.dtype} of shape {paths.shape}"
-            )
-        if paths.min() < 0 or paths.max() > self.heads:
-            raise BlockError(
-                f"paths: expected ways from 0, past the layer, to {self.heads}, its last head; "
-                f"found {paths.min()} to {paths.max()}"
-            )
 
 
 def require_same(network: FixedNetwork, output: Tensor, where: str) -> None:

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from isotest.blocks import BlockConfig, TransformerStack
 from isotest.blocks.paths import all_paths, count_paths, sample_paths
+from isotest.blocks.paths_evaluation import evaluate
 from isotest.blocks.paths_stack import fixed_stack
 from isotest.errors import BlockError
 
@@ -116,7 +117,7 @@ def test_all_paths_sum_up_to_the_output(changes: dict[str, Any], valid: Tensor |
     network = fixed_stack(stack, inputs(), valid)
     paths = all_paths(network.depth, network.heads)
     outputs = torch.empty(len(paths), 2, 5, 12, dtype=torch.float64)
-    for rows, some in network.evaluate(paths, batch=7):
+    for rows, some in evaluate(network, paths, batch=7):
         outputs[torch.from_numpy(rows)] = some
     with torch.no_grad():
         expected = stack(inputs(), valid)
@@ -133,7 +134,7 @@ def test_a_path_is_a_product_of_matrices() -> None:
     stack = stack_of(replace(PURE, depth=4))
     x = inputs()
     network = fixed_stack(stack, x)
-    ((_, (found,)),) = network.evaluate(np.array([[0, 2, 0, 1]]))
+    ((_, (found,)),) = evaluate(network, np.array([[0, 2, 0, 1]]))
     with torch.no_grad():
         entering = [x]
         for block in stack.blocks:
@@ -163,7 +164,7 @@ def test_a_mean_over_drawn_paths_is_unbiased() -> None:
     network = fixed_stack(stack_of(replace(PURE, depth=4)), inputs())
     exact = network.by_length()[2]
     paths = sample_paths(4, 3, 2_000, length=2)
-    drawn = torch.cat([some for _, some in network.evaluate(paths)])
+    drawn = torch.cat([some for _, some in evaluate(network, paths)])
     estimate = count_paths(4, 3, 2) * drawn.mean(0)
     se = count_paths(4, 3, 2) * drawn.std(0) / len(paths) ** 0.5
     z = (estimate - exact) / se
@@ -178,7 +179,7 @@ def test_the_same_path_twice_and_any_batch() -> None:
     results = []
     for batch in (1, 2, 5):
         outputs = torch.full((5, 2, 5, 12), torch.nan, dtype=torch.float64)
-        for rows, some in network.evaluate(paths, batch=batch):
+        for rows, some in evaluate(network, paths, batch=batch):
             outputs[torch.from_numpy(rows)] = some
         results.append(outputs)
     assert torch.equal(results[0][0], results[0][2])
@@ -233,4 +234,4 @@ def test_networks_that_are_no_sum(changes: dict[str, Any], message: str) -> None
 )
 def test_rows_that_are_no_paths(paths: Any, message: str) -> None:
     with pytest.raises(BlockError, match=message):
-        fixed_stack(stack_of(PURE), inputs()).evaluate(paths)
+        evaluate(fixed_stack(stack_of(PURE), inputs()), paths)

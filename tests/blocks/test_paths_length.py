@@ -13,6 +13,7 @@ from torch import Tensor
 
 from isotest.blocks import BlockConfig, TransformerStack
 from isotest.blocks.paths import all_paths, sample_paths
+from isotest.blocks.paths_evaluation import evaluate
 from isotest.blocks.paths_length import contributions, residuals
 from isotest.blocks.paths_stack import fixed_stack
 from isotest.errors import BlockError
@@ -65,7 +66,7 @@ def test_residual_of_each_path() -> None:
         assert estimate.basis == bases
         each = [
             rank_residual(output)
-            for _, some in network.evaluate(all_paths(3, 3, length))
+            for _, some in evaluate(network, all_paths(3, 3, length))
             for output in some
         ]
         assert value(estimate) == pytest.approx(np.mean(each), rel=1e-9)
@@ -77,7 +78,7 @@ def test_drawn_paths() -> None:
     assert estimate is not None
     assert estimate.basis == "8 of 27 paths, drawn with seed 6"
     drawn = sample_paths(3, 3, 8, length=2, seed=6)
-    each = [rank_residual(out) for _, some in network.evaluate(drawn, batch=3) for out in some]
+    each = [rank_residual(out) for _, some in evaluate(network, drawn, batch=3) for out in some]
     assert value(estimate) == pytest.approx(np.mean(each), rel=1e-9)
 
 

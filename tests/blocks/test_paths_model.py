@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from isotest.blocks.paths import all_paths
+from isotest.blocks.paths_evaluation import evaluate
 from isotest.blocks.paths_model import fixed_model
 from isotest.errors import BlockError
 
@@ -62,7 +63,7 @@ def test_all_paths_sum_up_to_the_model(name: str, attention: str) -> None:
             assert torch.equal(model(**inputs).last_hidden_state, before)
         paths = all_paths(3, 2)
         outputs = torch.zeros(len(paths), *before.shape, dtype=torch.float64)
-        for rows, some in network.evaluate(paths):
+        for rows, some in evaluate(network, paths):
             outputs[torch.from_numpy(rows)] = some
         valid = network.valid
         assert int(valid.sum()) == int(masks.get("attention_mask", valid).sum())
@@ -98,7 +99,7 @@ def test_a_path_by_another_way() -> None:
     without = replace(last, output=last.output * torch.tensor([0.0, 1.0])[:, None, None])
     cut = replace(network, layers=(*network.layers[:-1], without))
     through = [path for path in all_paths(3, 2) if path[-1] == 1]
-    total = torch.stack([some.sum(0) for _, some in network.evaluate(np.array(through))]).sum(0)
+    total = torch.stack([some.sum(0) for _, some in evaluate(network, np.array(through))]).sum(0)
     torch.testing.assert_close(total, network.output() - cut.output(), rtol=0, atol=1e-10)
 
 
