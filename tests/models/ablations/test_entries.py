@@ -6,7 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from transformers import XLNetConfig, XLNetModel
 
+from isotest import measure
 from isotest.cache import ProfileCache
 from isotest.comparability import comparable
 from isotest.entry import Settings, measure_entry
@@ -97,3 +99,20 @@ def test_a_model_without_a_recognised_family_is_one_message(tmp_path: Path) -> N
     suite = load_suite(path, root=tmp_path)
     with pytest.raises(SourceError, match="nothing is known of how to switch off parts of ResNet"):
         measure_entry(suite, suite.models[0], Settings())
+
+
+def test_from_python_attention_is_observed_in_what_is_left() -> None:
+    texts = [f"{word} is a word of its own, and {word} again" for word in ("one", "two", "three")]
+    module = XLNetModel(XLNetConfig(d_model=16, n_layer=2, n_head=2, d_inner=32, vocab_size=5096))
+    profile = measure(
+        module,
+        texts,
+        modality="text",
+        tokenizer="sample:tokenizer",
+        packing="documents",
+        metrics=["attention_entropy", "rank_residual"],
+        ablate={"attention_skip": False, "layer_norm": False},
+    )
+    assert profile.provenance.protocol["ablated"] == "attention_skip, layer_norm"
+    entropies = [layer.estimates["attention_entropy"].value for layer in profile.layers[1:]]
+    assert all(value is not None and 0 < value <= 1 for value in entropies)
