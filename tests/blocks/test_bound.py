@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from typing import Any
 
 import pytest
@@ -122,9 +121,6 @@ def test_edges_are_values_or_one_message() -> None:
         collapse_bound(stack(), torch.ones(2, 3, 16))
 
 
-SEEN: Counter[str] = Counter()
-
-
 @given(st.data())
 def test_no_stack_breaks_it_where_it_applies(data: st.DataObject) -> None:
     block = data.draw(blocks(**PURE))
@@ -133,11 +129,9 @@ def test_no_stack_breaks_it_where_it_applies(data: st.DataObject) -> None:
     made = TransformerStack(BlockConfig(**{**block.config.to_dict(), "depth": depth}))
     for sequence in batch.tensor():
         found = collapse_bound(made, sequence)
-        SEEN[found.outcome] += 1
         assert found.outcome != "violated", found
 
 
-def test_it_was_not_vacuous_everywhere() -> None:
+def test_near_collapse_it_says_something() -> None:
     for seed in range(10):
-        SEEN[collapse_bound(stack(2, seed), near(seed, 5, 16, 1e-3)).outcome] += 1
-    assert SEEN["holds"] > 10
+        assert collapse_bound(stack(2, seed), near(seed, 5, 16, 1e-3)).outcome == "holds"

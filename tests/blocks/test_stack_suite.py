@@ -157,6 +157,26 @@ def test_it_is_recorded_gated_and_cached(project: Project, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        ("", "", ""),
+        ("xavier", 'xavier", attention_skip = true, layer_norm = "post', "does not fall from"),
+        ("xavier", 'xavier", causal = true, layer_norm = "none', "not 3 ± 0.3"),
+        ("float64", "float32", "there is nothing to fit: 2 of 4 layers"),
+    ],
+)
+def test_only_pure_attention_in_float64_has_the_exponent_three(
+    project: Project, before: str, after: str, words: str
+) -> None:
+    near = SUITE[: SUITE.index("[checks")].replace("std=1", "std=0.1").replace("= 16, h", "= 64, h")
+    text = f"{near}[checks.collapse_exponent]\nby = 0.3\n"
+    project.write("suites/tiny.toml", text.replace(before, after) if before else text)
+    result = project.run("-rf")
+    assert result.ret == (1 if words else 0), result.stdout.str()
+    assert words in result.stdout.str()
+
+
+@pytest.mark.parametrize(
     ("before", "after", "line", "words"),
     [
         ('name = "net"', 'name = "net"\nblock = "blocks.0"', 10, "'block' belongs to the drift"),
@@ -192,11 +212,17 @@ class Unknown(torch.nn.Module):
         return x
 
 
+class OfImages(Unknown):
+    """As models of images name their input."""
+
+    main_input_name = "pixel_values"
+
+
 @pytest.mark.parametrize(
     ("model", "data", "words"),
     [
         (Unknown(), DATA, "Unknown does not say how wide (it has no config.width)"),
-        ("sample:digits", DATA, "takes images, and the modality is 'embeddings'"),
+        (OfImages(), DATA, "takes images, and the modality is 'embeddings'"),
         ("block:san", "sample:digits", "modality 'embeddings' has no samples, but sample: does"),
         ("block:san", "embeddings:uniform", "expected 'normal'"),
     ],
@@ -210,4 +236,4 @@ def test_what_does_not_fit_is_one_message(model: Any, data: str, words: str) -> 
 
 def test_vectors_are_for_no_other_modality() -> None:
     with pytest.raises(SourceError, match="its samples are vectors, of modality 'embeddings'"):
-        measure("sample:digits", DATA, samples=2)
+        measure(OfImages(), DATA, samples=2)
