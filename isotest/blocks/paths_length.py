@@ -120,12 +120,12 @@ def residuals(x: Tensor, valid: Tensor) -> Array:
         (…, B) float64. NaN where a sequence has one valid position, whose residual is 0 by
         construction, and where it is zero throughout, 0 / 0.
     """
-    rows = x.double().flatten(0, -4) if x.dim() > 3 else x.double()
-    mask = valid.expand(*x.shape[:-1]).reshape(-1, x.shape[-2])
-    rows = rows.reshape(-1, *x.shape[-2:]) * mask[:, :, None]
+    mask = valid.expand(x.shape[:-1]).reshape(-1, x.shape[-2])
+    rows = x.double().reshape(-1, *x.shape[-2:])
     # A path through many layers may be as small as 1e-200, the square of which is zero.
-    largest = rows.abs().amax((1, 2), keepdim=True)
-    rows = rows / torch.where(largest > 0, largest, torch.ones_like(largest))
+    largest = torch.linalg.vector_norm(rows, ord=torch.inf, dim=(1, 2), keepdim=True)
+    unit = torch.where(largest > 0, largest, torch.ones_like(largest))
+    rows = rows / unit * mask[:, :, None] if not bool(mask.all()) else rows / unit
     ratio = frobenius(centred(rows, mask)) / frobenius(rows)
     ratio[mask.sum(1) < 2] = torch.nan
     result: Array = ratio.reshape(x.shape[:-2]).cpu().numpy()

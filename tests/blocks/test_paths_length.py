@@ -92,6 +92,35 @@ def test_long_paths_collapse() -> None:
     assert max(found[3:]) < 1e-3
 
 
+def test_a_causal_mask_keeps_residuals_up() -> None:
+    config = BlockConfig(width=32, heads=4, hidden=8, depth=4, mlp=False, layer_norm="none")
+    x = inputs(4, 16, 32)
+    full, causal = (
+        contributions(fixed_stack(TransformerStack(replace(config, causal=mask)).double(), x))
+        for mask in (False, True)
+    )
+    for one, other in zip(full[1:], causal[1:], strict=True):
+        assert value(other.residual) > 10 * value(one.residual)
+
+
+@pytest.mark.parametrize("place", ["post", "pre", "none"])
+def test_with_layer_norm_long_paths_become_multiples_of_one_row(place: Any) -> None:
+    """Of rank one, but not equal rows: a norm's fixed 1/σ differ between positions.
+
+    Attention maps leave equal rows equal, for each of their rows adds up to one; scales do not.
+    """
+    config = BlockConfig(width=32, heads=4, hidden=8, depth=8, mlp=False, layer_norm=place)
+    network = fixed_stack(TransformerStack(config).double(), inputs(4, 16, 32))
+    ((_, (output,)),) = evaluate(network, np.full((1, 8), 2))
+    values = torch.linalg.svdvals(output)
+    assert float((values[:, 1] / values[:, 0]).max()) < 1e-12
+    found = residuals(output, network.valid)
+    if place == "none":
+        assert found.max() < 1e-12
+    else:
+        assert found.min() > 1e-5
+
+
 def test_identical_tokens_have_no_residual() -> None:
     x = inputs(length=1).expand(2, 5, 12).contiguous()
     for found in contributions(fixed_stack(stack_of(PURE), x), paths=5):
