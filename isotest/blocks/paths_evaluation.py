@@ -10,6 +10,7 @@ than a representation; (T, D) is computed once, at the end.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -49,7 +50,7 @@ def evaluate(
         Which rows of ``paths``, and their outputs (rows, B, T, D). Every row comes once.
 
     Raises:
-        BlockError: no paths, or rows that are no paths of this network.
+        BlockError: no paths, rows that are no paths of this network, or an overflow.
     """
     if batch < 1:
         raise BlockError(f"paths: expected batch to be at least 1, found {batch}")
@@ -86,7 +87,14 @@ def _evaluated(network: FixedNetwork, paths: Paths, batch: int) -> Iterator[tupl
             beginning = inverse.reshape(-1)
         for part in range(0, len(together), batch):
             chosen = slice(part, part + batch)
-            yield together[chosen], states.outputs(network, trunk[-1], beginning[chosen])
+            outputs = states.outputs(network, trunk[-1], beginning[chosen])
+            if not all(map(math.isfinite, map(float, outputs.aminmax()))):
+                dtype = str(outputs.dtype).removeprefix("torch.")
+                raise BlockError(
+                    f"paths: what a path computes is no finite {dtype}; use float64 or smaller "
+                    "weights"
+                )
+            yield together[chosen], outputs
 
 
 class _Beginnings:

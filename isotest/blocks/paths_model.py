@@ -18,7 +18,7 @@ from torch import nn
 from isotest.blocks.paths_network import FixedLayer, FixedNetwork, FixedNorm, Step, require_same
 from isotest.errors import BlockError
 from isotest.models.attention.call import AttentionCall, NotObservable
-from isotest.models.attention.interface import InterfaceObserver
+from isotest.models.attention.interface import InterfaceObserver, observer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -136,9 +136,12 @@ def fixed_model(model: nn.Module, inputs: Mapping[str, Tensor]) -> FixedNetwork:
     base, family = _recognised(model)
     layers: Any = base.get_submodule(family.layers)
     seen = _Seen(base)
-    attended = tuple(f"{family.layers}.{k}.{family.attention}" for k in range(len(layers)))
+    watch = observer(_Base(base))
+    if not isinstance(watch, InterfaceObserver):
+        reason = "it asks for no attention function" if watch is None else watch.reason
+        raise BlockError(f"paths: {type(base).__name__}'s attention is not observable: {reason}")
     with ExitStack() as stack:
-        stack.enter_context(InterfaceObserver(attended, ()).observed(_Base(base), seen.attention))
+        stack.enter_context(watch.observed(_Base(base), seen.attention))
         seen.enters(f"{family.layers}.0", stack)
         for number in range(len(layers)):
             for path in (family.enter, family.after, family.mlp_after):

@@ -152,3 +152,5 @@ def test_an_overflow_names_the_layer() -> None:
     cut = replace(network, layers=(network.layers[0], huge, huge))
     with pytest.raises(BlockError, match=r"layers 1 to [23] of 3 is no finite float64"):
         cut.by_length()
+    with pytest.raises(BlockError, match="what a path computes is no finite float64"):
+        list(evaluate(cut, np.array([[0, 1, 1]])))

@@ -14,7 +14,7 @@ import sys
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from isotest.models.attention.call import AttentionCall, AttentionObserver, NotObservable
+from isotest.models.attention.call import AttentionCall, NotObservable
 from isotest.models.attention.masks import bias_and_allowed, hides_from
 
 if TYPE_CHECKING:
@@ -23,13 +23,12 @@ if TYPE_CHECKING:
     from torch import nn
 
     from isotest.models.attention.call import HoldsModule, Receive
-    from isotest.models.loaded import LoadedModel
 
 _OTHER_SEQUENCE = ("key_value_states", "encoder_hidden_states")
 """What attention modules call the sequence that their keys are of, where it is not their own."""
 
 
-def observer(loaded: LoadedModel) -> AttentionObserver | NotObservable | None:
+def observer(loaded: HoldsModule) -> InterfaceObserver | NotObservable | None:
     """The observer of a model of transformers, or of what holds one or a part of one.
 
     ``None``: nothing in it asks for transformers' interface.
