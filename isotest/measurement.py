@@ -58,7 +58,8 @@ def measure(
         data: a source (``"sample:photographs"``); or PIL images, texts, or recordings (pairs of
             samples and rate); or pairs of one of them and a group, whose members depend on each
             other.
-        modality: ``"vision"``, ``"text"``, ``"characters"`` or ``"speech"``.
+        modality: ``"vision"``, ``"text"``, ``"characters"`` or ``"speech"``; ``"embeddings"`` for a
+            stack of blocks that is fed vectors.
         name: what the model is called in the profile and in messages.
         samples: how many samples of a data source.
         seed: which of them.

@@ -61,8 +61,8 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "permuted data",
-        "{s} of the pixels, characters or samples of every input in another order, which the "
-        "data's digest shows where there is a baseline",
+        "{s} of the pixels, characters, samples or vectors of every input in another order, which "
+        "the data's digest shows where there is a baseline",
         permuted_data,
     ),
     Fault(

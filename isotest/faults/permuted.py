@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from isotest.data.dataset import Content, Dataset, Sample
+    from isotest.data.embeddings import DrawnSequence
     from isotest.models.loaded import LoadedModel
 
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 def permuted_data(
     loaded: LoadedModel, dataset: Dataset, strength: float
 ) -> Iterator[tuple[LoadedModel, Dataset]]:
-    """A share ``strength`` of every input's pixels, characters or samples changes places."""
+    """A share ``strength`` of every input's pixels, characters, samples or vectors moves."""
     yield loaded, _Permuted(dataset, strength)
 
 
@@ -70,6 +71,18 @@ def order(length: int, share: float) -> NDArray[np.int64]:
     return positions
 
 
+@dataclass(frozen=True)
+class _Reordered:
+    """A drawn sequence whose vectors stand in another order."""
+
+    drawn: DrawnSequence
+    positions: NDArray[np.int64]
+
+    def vectors(self, width: int) -> NDArray[np.float32]:
+        reordered: NDArray[np.float32] = self.drawn.vectors(width)[self.positions]
+        return reordered
+
+
 def _permuted(content: Content, share: float) -> tuple[Content, bytes | None]:
     """``content`` in an order that depends on its length and the share only, and its bytes.
 
@@ -79,6 +92,7 @@ def _permuted(content: Content, share: float) -> tuple[Content, bytes | None]:
     from PIL import Image
 
     from isotest.data.dataset import Waveform
+    from isotest.data.embeddings import DrawnSequence
 
     if isinstance(content, str):
         text = "".join(content[position] for position in order(len(content), share))
@@ -87,6 +101,9 @@ def _permuted(content: Content, share: float) -> tuple[Content, bytes | None]:
         samples = content.samples[order(len(content.samples), share)]
         same = np.array_equal(samples, content.samples)
         return replace(content, samples=samples), None if same else samples.tobytes()
+    if isinstance(content, DrawnSequence):
+        positions = order(content.of.table.length, share)
+        return _Reordered(content, positions), positions.tobytes()
     pixels: NDArray[np.uint8] = np.asarray(content)
     rows = pixels.reshape(-1, pixels.shape[2])
     mixed = rows[order(len(rows), share)].reshape(pixels.shape)

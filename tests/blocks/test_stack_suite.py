@@ -17,6 +17,7 @@ from isotest.cache import ProfileCache
 from isotest.data.embeddings import EmbeddingTable, draw
 from isotest.entry import Settings, measure_entry
 from isotest.errors import IsotestError, NonFiniteError, SourceError, SuiteError
+from isotest.selftest import selftest
 from isotest.suite import load_suite
 
 if TYPE_CHECKING:
@@ -154,6 +155,25 @@ def test_it_is_recorded_gated_and_cached(project: Project, tmp_path: Path) -> No
     assert not more.cached
     with pytest.raises(IsotestError, match="expected a number of samples"):
         measure_entry(suite, suite.models[0], Settings(samples="all"))
+
+
+def test_faults_planted_in_a_stack_are_noticed(project: Project) -> None:
+    text = SUITE.replace('"xavier"', '"xavier", attention_skip = true').replace("bias=8", "bias=3")
+    project.write("suites/tiny.toml", text)
+    project.record()
+    suites = project.path / "suites"
+    found = selftest(
+        suites / "tiny.toml",
+        suites=suites,
+        baselines=project.path / "baselines",
+        strengths=(1.0,),
+        say=lambda _: None,
+    )
+    (entry,) = found.entries
+    assert not entry.unchanged
+    noticed = {trial.fault.name for trial in entry.trials if trial.probes and not trial.missed}
+    expected = {"sequence mean", "duplicated rows", "permuted data", "not a number"}
+    assert expected | {"dropped layer", "common direction"} <= noticed
 
 
 @pytest.mark.parametrize(
