@@ -19,7 +19,7 @@ from isotest.comparability import comparable
 from isotest.entry import Settings, open_entry
 from isotest.errors import IsotestError, MissingError
 from isotest.faults import FAULTS, Fault, fraction
-from isotest.gate.checks import FiniteCheck
+from isotest.gate.checks import BlockPropertiesCheck, FiniteCheck, FixedPointCheck
 from isotest.gate.evaluate import evaluate
 from isotest.gate.message import MessageContext
 from isotest.gate.verdict import Outcome
@@ -336,7 +336,7 @@ def _reason(
 ) -> Reason | None:
     """Why a check is red; ``None`` if it is green."""
     accepts, lenient = False, check
-    if not isinstance(check, FiniteCheck):
+    if not isinstance(check, FiniteCheck | FixedPointCheck | BlockPropertiesCheck):
         accepts = check.inconclusive == "pass"
         # Only a check that accepts "cannot tell" tells it apart from "nothing was compared".
         lenient = check.model_copy(update={"inconclusive": "pass"})
