@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from isotest.errors import IsotestError as IsotestError
     from isotest.estimate import Estimate as Estimate
     from isotest.gate.checks import BlockPropertiesCheck as BlockPropertiesCheck
+    from isotest.gate.checks import CollapseExponentCheck as CollapseExponentCheck
     from isotest.gate.checks import DriftCorrelationCheck as DriftCorrelationCheck
     from isotest.gate.checks import FixedPointCheck as FixedPointCheck
     from isotest.gate.checks import MetricCheck as MetricCheck
@@ -38,6 +39,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "BlockPropertiesCheck": "gate.checks",
+    "CollapseExponentCheck": "gate.checks",
     "DriftCorrelationCheck": "gate.checks",
     "Estimate": "estimate",
     "FixedPointCheck": "gate.checks",
