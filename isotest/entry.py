@@ -218,7 +218,7 @@ def _measure_drift(
     stand_in: StandIn | None,
     progress: ProgressFactory | None,
 ) -> Profile:
-    from isotest.blocks.drift_entry import DriftEntry
+    from isotest.blocks.drift.entry import DriftEntry
 
     measure = suite.measure_of(spec)
     samples = suite.data.samples if settings.samples is None else settings.samples

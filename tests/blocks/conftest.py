@@ -18,7 +18,7 @@ def _imported_once() -> None:
     from isotest.blocks.drift import drift
     from isotest.statistics.registry import all_metrics
 
-    for module in ("scipy.stats", "isotest.blocks.drift_entry", "isotest.plugin.run"):
+    for module in ("scipy.stats", "isotest.blocks.drift.entry", "isotest.plugin.run"):
         import_module(module)
     drift(
         TransformerBlock(BlockConfig(width=8, heads=2, hidden=8)),

@@ -8,8 +8,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from isotest.blocks.drift import Experiment, measure_drift
-from isotest.blocks.drift_attention import heads_of_block
-from isotest.blocks.drift_block import StudiedBlock, find_block, width_of
+from isotest.blocks.drift.attention import heads_of_block
+from isotest.blocks.drift.block import StudiedBlock, find_block, width_of
 from isotest.data.embeddings import embedding_table
 from isotest.errors import SourceError
 from isotest.gate.checks import BlockPropertiesCheck

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
 
-    from isotest.blocks.drift_block import StudiedBlock
+    from isotest.blocks.drift.block import StudiedBlock
     from isotest.models.attention.call import AttentionCall
     from isotest.models.loaded import LoadedModel
     from isotest.statistics.attention.accumulator import SelfAttention

@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING
 
 from torch import nn
 
-from isotest.blocks.drift_block import StudiedBlock, width_of
-from isotest.blocks.drift_profile import layer_profile
-from isotest.blocks.drift_replicate import Replicate, Side
+from isotest.blocks.drift.block import StudiedBlock, width_of
+from isotest.blocks.drift.profile import layer_profile
+from isotest.blocks.drift.replicate import Replicate, Side
 from isotest.data.embeddings import Draw, EmbeddingTable, draw
 from isotest.errors import IsotestError, MeasurementError
 from isotest.models.architecture import architecture, weights_fingerprint

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from isotest.attention import heads_of
-from isotest.blocks.drift_attention import BlockAttention, Expectations
+from isotest.blocks.drift.attention import BlockAttention, Expectations
 from isotest.errors import MeasurementError, NonFiniteError
 from isotest.estimate import Estimate
 from isotest.statistics.attention.accumulator import SelfAttention
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from isotest.attention_heads import AttentionHeads, AttentionKind
-    from isotest.blocks.drift_block import StudiedBlock
+    from isotest.blocks.drift.block import StudiedBlock
     from isotest.data.embeddings import Draw
 
     Array = NDArray[np.float64]

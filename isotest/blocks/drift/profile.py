@@ -13,7 +13,7 @@ from isotest.statistics.jackknife import standard_error
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from isotest.blocks.drift_replicate import Side
+    from isotest.blocks.drift.replicate import Side
 
 
 def layer_profile(
