@@ -38,10 +38,10 @@ def main() -> None:
     import torch
     import transformers
 
-    from isotest.blocks.paths import sample_paths
-    from isotest.blocks.paths_evaluation import evaluate
-    from isotest.blocks.paths_length import residuals
-    from isotest.blocks.paths_model import fixed_model
+    from isotest.blocks.paths.enumeration import sample_paths
+    from isotest.blocks.paths.evaluation import evaluate
+    from isotest.blocks.paths.length import residuals
+    from isotest.blocks.paths.model import fixed_model
 
     torch.manual_seed(0)
     name = {"bert": "Bert", "gpt2": "GPT2"}[given.model]

@@ -14,9 +14,9 @@ from scipy.stats import chisquare
 from torch import Tensor
 
 from isotest.blocks import BlockConfig, TransformerStack
-from isotest.blocks.paths import all_paths, count_paths, sample_paths
-from isotest.blocks.paths_evaluation import evaluate
-from isotest.blocks.paths_stack import fixed_stack
+from isotest.blocks.paths.enumeration import all_paths, count_paths, sample_paths
+from isotest.blocks.paths.evaluation import evaluate
+from isotest.blocks.paths.stack import fixed_stack
 from isotest.errors import BlockError
 
 PURE = BlockConfig(width=12, heads=3, hidden=20, depth=3, mlp=False, layer_norm="none")

@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 
 from isotest.blocks import BlockConfig, TransformerStack
-from isotest.blocks.paths import all_paths, sample_paths
-from isotest.blocks.paths_evaluation import evaluate
-from isotest.blocks.paths_length import contributions, residuals
-from isotest.blocks.paths_stack import fixed_stack
+from isotest.blocks.paths.enumeration import all_paths, sample_paths
+from isotest.blocks.paths.evaluation import evaluate
+from isotest.blocks.paths.length import contributions, residuals
+from isotest.blocks.paths.stack import fixed_stack
 from isotest.errors import BlockError
 from isotest.estimate import Estimate
 from isotest.statistics.residual import rank_residual

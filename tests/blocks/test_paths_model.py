@@ -10,9 +10,9 @@ import pytest
 import torch
 from torch import nn
 
-from isotest.blocks.paths import all_paths
-from isotest.blocks.paths_evaluation import evaluate
-from isotest.blocks.paths_model import fixed_model
+from isotest.blocks.paths.enumeration import all_paths
+from isotest.blocks.paths.evaluation import evaluate
+from isotest.blocks.paths.model import fixed_model
 from isotest.errors import BlockError
 
 SIZES = {"num_hidden_layers": 3, "num_attention_heads": 2, "hidden_size": 12}

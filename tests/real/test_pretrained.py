@@ -13,6 +13,7 @@ from isotest.measurement import measure_loaded
 from isotest.models.load import load_model
 from isotest.models.reading import Reading
 from isotest.models.text.encoder import TextEncoder, ids
+from isotest.statistics.registry import default_metrics
 from tests.real.test_batches import ragged_anisotropy
 
 if TYPE_CHECKING:
@@ -55,7 +56,13 @@ def measured(
     loaded: LoadedModel, data: Dataset, special_tokens: SpecialTokens = "exclude"
 ) -> Profile:
     return measure_loaded(
-        loaded, data, source="", model="", modality="text", special_tokens=special_tokens
+        loaded,
+        data,
+        source="",
+        model="",
+        modality="text",
+        special_tokens=special_tokens,
+        metrics=(*default_metrics(), "massive", "massive_ratio"),
     )
 
 

@@ -18,6 +18,7 @@ from isotest.gate.message import MessageContext
 from isotest.measurement import measure_loaded
 from isotest.models.load import load_model
 from isotest.suite import load_suite
+from isotest.wanted import wanted_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -58,6 +59,7 @@ class RealVit:
             representation=protocol.representation,
             special_tokens=protocol.special_tokens,
             batch_size=batch_size,
+            metrics=wanted_metrics(protocol.metrics, self.suite.checks_of(self.spec)),
         )
 
     @property

@@ -7,7 +7,7 @@ is the number of heads that it goes through, and C(L, k)·H^k paths have the len
 Cordonnier and Loukas 2021, section 2.2; Veit, Wilber and Belongie 2016 of convolutional networks).
 
 A path is a row of L whole numbers: 0 past the layer, h through its h-th head, from 1 to H. What
-paths compute is :mod:`isotest.blocks.paths_network`'s to say.
+paths compute is :mod:`isotest.blocks.paths.network`'s to say.
 """
 
 from __future__ import annotations

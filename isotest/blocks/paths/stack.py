@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from isotest.blocks.paths_network import (
+from isotest.blocks.paths.network import (
     FixedLayer,
     FixedNetwork,
     FixedNorm,

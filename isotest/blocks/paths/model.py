@@ -2,7 +2,7 @@
 
 Such a model is taken apart in one forward pass: what enters its LayerNorms and leaves its MLPs is
 read by hooks, its attention maps are computed from the queries, keys and masks that its attention
-function is given. Held fixed, they make it a :class:`isotest.blocks.paths_network.FixedNetwork`.
+function is given. Held fixed, they make it a :class:`isotest.blocks.paths.network.FixedNetwork`.
 What the MLPs added is a fixed addend: an MLP is no element of a path.
 """
 
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from isotest.blocks.paths_network import FixedLayer, FixedNetwork, FixedNorm, Step, require_same
+from isotest.blocks.paths.network import FixedLayer, FixedNetwork, FixedNorm, Step, require_same
 from isotest.errors import BlockError
 from isotest.models.attention.call import AttentionCall, NotObservable
 from isotest.models.attention.interface import InterfaceObserver, observer

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from isotest.blocks.paths import all_paths, count_paths, sample_paths
-from isotest.blocks.paths_evaluation import evaluate
+from isotest.blocks.paths.enumeration import all_paths, count_paths, sample_paths
+from isotest.blocks.paths.evaluation import evaluate
 from isotest.errors import BlockError
 from isotest.estimate import Estimate
 from isotest.statistics.accumulator import LONE
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
 
-    from isotest.blocks.paths_network import FixedNetwork
+    from isotest.blocks.paths.network import FixedNetwork
 
     Array = NDArray[np.float64]
 
@@ -74,7 +74,7 @@ def contributions(
         BlockError: ``paths`` is negative, or something overflows.
 
     >>> from isotest.blocks import BlockConfig, TransformerStack
-    >>> from isotest.blocks.paths_stack import fixed_stack
+    >>> from isotest.blocks.paths.stack import fixed_stack
     >>> stack = TransformerStack(BlockConfig(width=8, heads=2, hidden=16, depth=3, mlp=False))
     >>> x = torch.randn(4, 5, 8, generator=torch.Generator().manual_seed(0))
     >>> found = contributions(fixed_stack(stack, x), paths=10)

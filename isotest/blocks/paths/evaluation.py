@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
 
-    from isotest.blocks.paths import Paths
-    from isotest.blocks.paths_network import FixedLayer, FixedNetwork
+    from isotest.blocks.paths.enumeration import Paths
+    from isotest.blocks.paths.network import FixedLayer, FixedNetwork
 
     Rows = NDArray[np.int64]
 
