@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from isotest.models.attention.call import AttentionCall, NotObservable
     from isotest.models.loaded import LoadedModel, ObservedLayer, Positions
     from isotest.statistics.attention.accumulator import CrossAttention, SelfAttention
+    from isotest.statistics.attention.maps import Maps
     from isotest.statistics.layer import LayerStatistics
 
 
@@ -107,7 +108,6 @@ class AttentionOfLayers:
 
     def _receive(self, path: str, seen: AttentionCall | NotObservable) -> None:
         from isotest.models.attention.call import NotObservable
-        from isotest.statistics.attention.maps import maps_of
 
         layer, units = self._layer(path), self._units
         if layer is None or units is None:
@@ -126,17 +126,7 @@ class AttentionOfLayers:
             self._refuse(layer, f"{path}: {error}")
             return
         try:
-            maps = maps_of(
-                seen.query,
-                seen.key,
-                scale=seen.scale,
-                bias=seen.bias,
-                allowed=seen.allowed,
-                queries=queries,
-                softcap=seen.softcap,
-                sequences=len(units),
-                quantiles=part.wants_quantiles,
-            )
+            maps = maps_of_call(seen, part, len(units), queries=queries)
         except NonFiniteError as error:
             raise NonFiniteError(
                 f"model {self._model!r}, layer {layer.name} ({path}), {self._where}: {error}; look "
@@ -180,6 +170,42 @@ class AttentionOfLayers:
             f"it has {shape[0]} × {shape[1]} queries, and the layer "
             f"{tuple(positions.valid.shape)} positions"
         )
+
+
+def maps_of_call(
+    call: AttentionCall,
+    part: SelfAttention | CrossAttention,
+    sequences: int,
+    *,
+    queries: Tensor | None,
+    all_queries: bool = False,
+) -> Maps:
+    """What is measured of one call of attention, as far as the statistics that it goes into ask.
+
+    Args:
+        call: what was observed.
+        part: where the result is to go.
+        sequences: of the forward pass.
+        queries: (B, Lq) bool, which count; ``None``: all.
+        all_queries: whether scores of every query are looked at, not of a choice.
+
+    Raises:
+        NonFiniteError, MeasurementError: as of :func:`isotest.statistics.attention.maps.maps_of`.
+    """
+    from isotest.statistics.attention.maps import ROWS, maps_of
+
+    return maps_of(
+        call.query,
+        call.key,
+        scale=call.scale,
+        bias=call.bias,
+        allowed=call.allowed,
+        queries=queries,
+        softcap=call.softcap,
+        sequences=sequences,
+        rows=None if all_queries else ROWS,
+        quantiles=part.wants_quantiles,
+    )
 
 
 def heads_of(sums: LayerStatistics) -> dict[AttentionKind, AttentionHeads]:

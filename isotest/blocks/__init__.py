@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from isotest.blocks.config import BlockConfig
+from isotest.lazy import lazily
 
 if TYPE_CHECKING:
     from isotest.blocks.attention import AttentionTrace, SelfAttention
@@ -19,18 +20,12 @@ __all__ = [
     "TransformerStack",
 ]
 
-_MODULES = {
+_HOME = {
     "AttentionTrace": "attention",
     "SelfAttention": "attention",
     "TransformerBlock": "block",
     "TransformerStack": "stack",
 }
 
-
-def __getattr__(name: str) -> Any:
-    """Load on first use: a suite that names a block must be readable without torch."""
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(f"isotest.blocks.{_MODULES[name]}"), name)
+# A suite that names a block must be readable without torch.
+__getattr__ = lazily(__name__, _HOME)

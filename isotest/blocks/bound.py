@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Literal
 import torch
 
 from isotest.errors import BlockError, NonFiniteError
-from isotest.statistics.residual import centred
+from isotest.statistics.residual import centred, composite
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -241,4 +241,4 @@ def _one(matrix: Tensor) -> float:
 
 
 def _composite(matrix: Tensor) -> float:
-    return math.sqrt(_one(matrix)) * math.sqrt(_one(matrix.T))
+    return float(composite(matrix[None]))

@@ -5,8 +5,9 @@ Nothing is imported until a name is asked for.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from isotest.lazy import lazily
 
 if TYPE_CHECKING:
     from isotest.data.dataset import Dataset, Sample, Waveform, fingerprint
@@ -22,8 +23,4 @@ _HOME = {
 
 __all__ = ["Dataset", "Sample", "Waveform", "fingerprint", "open_data"]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(importlib.import_module(f"isotest.data.{_HOME[name]}"), name)
-    raise AttributeError(f"module 'isotest.data' has no attribute {name!r}")
+__getattr__ = lazily(__name__, _HOME)

@@ -4,23 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from isotest.lazy import lazily
+
 if TYPE_CHECKING:
     from isotest.gate.evaluate import compare as compare
     from isotest.gate.verdict import Outcome as Outcome
     from isotest.gate.verdict import Verdict as Verdict
 
-_WHERE = {
-    "Outcome": "isotest.gate.verdict",
-    "Verdict": "isotest.gate.verdict",
-    "compare": "isotest.gate.evaluate",
-}
+_HOME = {"Outcome": "verdict", "Verdict": "verdict", "compare": "evaluate"}
 
-__all__ = sorted(_WHERE)
+__all__ = sorted(_HOME)
 
-
-def __getattr__(name: str) -> object:
-    if name in _WHERE:
-        from importlib import import_module
-
-        return getattr(import_module(_WHERE[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = lazily(__name__, _HOME)

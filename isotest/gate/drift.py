@@ -10,7 +10,7 @@ import numpy as np
 
 from isotest.gate.correlation import Correlation, Statistic, coefficient, correlate
 from isotest.gate.curve import leave_one_out
-from isotest.gate.quantiles import t_quantile
+from isotest.gate.quantiles import half_width, t_quantile
 from isotest.statistics.registry import METRICS
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def jackknife_interval(
     se = _jackknifed(value, without, profile.block_sequences).se
     if se is None or not math.isfinite(se):
         return None
-    half = t_quantile(1 - (1 - coverage) / 2, len(without) - 1) * se
+    half = half_width(se, len(without) - 1, coverage)
     return max(-1.0, value - half), min(1.0, value + half)
 
 

@@ -15,7 +15,7 @@ from isotest.gate.layers import describe_layers, part_of
 from isotest.gate.message import verdict_of
 from isotest.gate.numerals import decimals_for, number
 from isotest.gate.part import Case, Part, failed, nothing_compared
-from isotest.gate.quantiles import t_quantile
+from isotest.gate.quantiles import half_width
 from isotest.gate.verdict import Outcome
 from isotest.source import did_you_mean
 from isotest.statistics.registry import METRICS
@@ -169,7 +169,7 @@ def _place(found: Difference, axis: Sequence[float]) -> _Place | Part:
     se = standard_error(places, profile.block_sequences)
     if se is None or not math.isfinite(se):
         return failed(f"the fixed point N = {number(overall.at)} has no finite error bar: {se}")
-    half = t_quantile(1 - (1 - _COVERAGE) / 2, blocks - 1) * se
+    half = half_width(se, blocks - 1, _COVERAGE)
     return _Place(overall, se, half, blocks)
 
 

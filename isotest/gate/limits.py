@@ -11,7 +11,7 @@ from isotest.gate.diagnosis import diagnose, diagnosis_lines
 from isotest.gate.layers import describe_layers
 from isotest.gate.numerals import decimals_for, number
 from isotest.gate.part import Case, Part
-from isotest.gate.quantiles import t_quantile
+from isotest.gate.quantiles import half_width
 from isotest.gate.verdict import Outcome
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def _how_sure(layer: LayerProfile, metric: str, value: float, bound: _Bound, dec
     estimate = layer.estimates[metric]
     if estimate.se is None or len(estimate.blocks) < 2:
         return "no error bar: fewer than two independent sequences"
-    half = t_quantile(1 - (1 - _COVERAGE) / 2, len(estimate.blocks) - 1) * estimate.se
+    half = half_width(estimate.se, len(estimate.blocks) - 1, _COVERAGE)
     clears = "clears" if bound.excess(value) > half else "reaches back across"
     return (
         f"{number(value, decimals)} ± {number(estimate.se, decimals)}; the {_COVERAGE:.0%} "

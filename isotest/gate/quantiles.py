@@ -23,6 +23,15 @@ def t_above(t: float, df: float) -> float:
     return t_below(-t, df)
 
 
+def half_width(se: float, df: float, coverage: float) -> float:
+    """Half of the interval value ± t·SE that covers a share ``coverage``.
+
+    >>> round(half_width(2.0, 10, 0.95), 4)
+    4.4563
+    """
+    return t_quantile(1 - (1 - coverage) / 2, df) * se
+
+
 def t_quantile(probability: float, df: float) -> float:
     """The t with P(T ≤ t) = ``probability``.
 

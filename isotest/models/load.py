@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from isotest.errors import IsotestError, MissingError, SourceError, one_line
+from isotest.models.evaluating import evaluating
 from isotest.models.feed import placed
 from isotest.models.feeds import FEEDS, FeedRequest, feed_of
 from isotest.models.loaded import LoadedModel
@@ -136,8 +137,6 @@ def borrow_module(
         SourceError: it has no recognisable layers, or takes other inputs.
     """
     base = _base_model(module)
-    modes = [(part, part.training) for part in base.modules()]
-    base.eval()
     parameter = next(base.parameters(), None)
     place = () if parameter is None else (parameter.device, parameter.dtype)
     request = FeedRequest(
@@ -149,11 +148,8 @@ def borrow_module(
         base=Path.cwd(),
         download=download,
     )
-    try:
+    with evaluating(base):
         yield _ready(base, Built(module=base), request, layers, *place)
-    finally:
-        for part, training in modes:
-            part.training = training
 
 
 def build_placed(request: Request, *, device: str = "cpu", dtype: str = "float32") -> Built:

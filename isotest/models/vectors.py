@@ -12,7 +12,7 @@ from isotest.models.feeds import input_name, refuse_overrides
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from torch import Tensor
+    from torch import Tensor, nn
 
     from isotest.data.embeddings import DrawnSequence
     from isotest.models.feeds import FeedRequest
@@ -32,7 +32,12 @@ def vectors_feed(request: FeedRequest) -> PlainFeed:
             f"{type(request.module).__name__} does not say how wide (it has no config.width); use "
             "block:, or a suite with a table [drift] to study one block of another model"
         )
-    return PlainFeed(_Vectors(input_name(request.module), width), _Nothing())
+    return feed_of_width(request.module, width)
+
+
+def feed_of_width(module: nn.Module, width: int) -> PlainFeed:
+    """A feed of vectors of a given width; a blank one is zeros, two positions."""
+    return PlainFeed(_Vectors(input_name(module), width), _Nothing())
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,9 @@ torch.Size([1, 2, 4])
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from isotest.lazy import lazily
 
 if TYPE_CHECKING:
     from isotest.testing.checking import check_block as check_block
@@ -44,10 +45,7 @@ _HOME = {
 __all__ = [*_HOME]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'isotest.testing' has no attribute {name!r}")
-    return getattr(import_module(f"isotest.testing.{_HOME[name]}"), name)
+__getattr__ = lazily(__name__, _HOME)
 
 
 def __dir__() -> list[str]:

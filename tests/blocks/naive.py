@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
-    from torch import Tensor
+    from torch import Tensor, nn
 
     from isotest.blocks import BlockConfig, TransformerBlock
 
@@ -32,12 +32,17 @@ def random_block(config: BlockConfig, seed: int = 0) -> TransformerBlock:
     from isotest.blocks import TransformerBlock
 
     block = TransformerBlock(config).double()
+    randomise(block, seed)
+    return block
+
+
+def randomise(module: nn.Module, seed: int) -> None:
+    """Draw all parameters of a float64 block or stack, those of norms about their default."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
-        for name, parameter in block.named_parameters():
+        for name, parameter in module.named_parameters():
             drawn = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
             parameter.copy_(0.3 * drawn + (1 if "norm.weight" in name else 0))
-    return block
 
 
 @dataclass

@@ -18,6 +18,7 @@ from isotest.blocks.paths.enumeration import all_paths, count_paths, sample_path
 from isotest.blocks.paths.evaluation import evaluate
 from isotest.blocks.paths.stack import fixed_stack
 from isotest.errors import BlockError
+from tests.blocks.naive import randomise
 
 PURE = BlockConfig(width=12, heads=3, hidden=20, depth=3, mlp=False, layer_norm="none")
 VALID = torch.tensor([[True, True, True, False, False], [True] * 5])
@@ -26,11 +27,7 @@ VALID = torch.tensor([[True, True, True, False, False], [True] * 5])
 def stack_of(config: BlockConfig, seed: int = 0) -> Any:
     """In float64, its biases and norms random as well, so that they matter."""
     stack = TransformerStack(config).double()
-    generator = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for name, parameter in stack.named_parameters():
-            drawn = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
-            parameter.copy_(0.3 * drawn + (1 if "norm.weight" in name else 0))
+    randomise(stack, seed)
     return stack
 
 

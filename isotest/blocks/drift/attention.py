@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from isotest.attention import maps_of_call
 from isotest.errors import MeasurementError, NonFiniteError
 from isotest.models.attention.call import NotObservable
 from isotest.models.attention.registry import observer_of
-from isotest.statistics.attention.maps import maps_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -143,17 +143,8 @@ class BlockAttention:
         if self._part is None:
             return
         try:
-            maps = maps_of(
-                seen.query,
-                seen.key,
-                scale=seen.scale,
-                bias=seen.bias,
-                allowed=seen.allowed,
-                queries=seen.queries,
-                softcap=seen.softcap,
-                sequences=len(self._units),
-                rows=None,
-                quantiles=self._part.wants_quantiles,
+            maps = maps_of_call(
+                seen, self._part, len(self._units), queries=seen.queries, all_queries=True
             )
         except NonFiniteError as error:
             raise NonFiniteError(f"{self._name!r}, {self._where}: attention: {error}") from None

@@ -11,15 +11,14 @@ from torch import Tensor, nn
 
 from isotest.errors import MeasurementError, SourceError, one_line
 from isotest.models.architecture import architecture
-from isotest.models.feeds import input_name
-from isotest.models.loaded import Inputs, LoadedModel, ObservedLayer, Piece
+from isotest.models.evaluating import evaluating
+from isotest.models.loaded import LoadedModel, ObservedLayer
 from isotest.models.select import first
+from isotest.models.vectors import feed_of_width
 from isotest.source import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from isotest.data.dataset import Sample
+    from collections.abc import Iterator, Sequence
 
 _GIVE_WIDTH = "say what it is with 'width'"
 
@@ -135,54 +134,18 @@ class StudiedBlock:
     @contextmanager
     def running(self) -> Iterator[None]:
         """While the context is open, in eval mode and without gradients; then as it was."""
-        modes = [(part, part.training) for part in self.module.modules()]
-        self.module.eval()
-        try:
-            with torch.inference_mode():
-                yield
-        finally:
-            for part, training in modes:
-                part.training = training
+        with evaluating(self.module), torch.inference_mode():
+            yield
 
     def loaded(self) -> LoadedModel:
         """The block as observers of attention take it."""
         return LoadedModel(
             module=self.module,
             layers=(ObservedLayer("output", "", first, "tokens"),),
-            feed=_Zeros(input_name(self.module), self.width),
+            feed=feed_of_width(self.module, self.width),
             architecture=architecture(self.module),
             weights="",
             commit=None,
             versions={},
             default_representation="positions",
         )
-
-
-@dataclass(frozen=True)
-class _Zeros:
-    """Feeds a block nothing but a blank sequence, to look at it with."""
-
-    argument: str
-    width: int
-
-    def pieces(self, samples: Iterable[Sample], *, grouped: bool) -> Iterator[Piece]:
-        """None: a block is fed by the experiment."""
-        del samples, grouped
-        return iter(())
-
-    def together(self, first: Piece, other: Piece) -> bool:
-        """Always."""
-        del first, other
-        return True
-
-    def batch(self, pieces: Sequence[Piece]) -> Inputs:
-        """Zeros, two positions each."""
-        return Inputs({self.argument: torch.zeros(len(pieces), 2, self.width)})
-
-    def blank(self) -> Piece:
-        """The blank sequence."""
-        return Piece(0, "blank", None)
-
-    def describe(self) -> Mapping[str, str | int | float]:
-        """Nothing."""
-        return {}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from isotest.lazy import lazily
 from isotest.models.ablations.ablation import NAMED, Ablation
 
 if TYPE_CHECKING:
@@ -11,11 +12,5 @@ if TYPE_CHECKING:
 
 __all__ = ["NAMED", "Ablation", "ablated"]
 
-
-def __getattr__(name: str) -> Any:
-    """Load on first use: a suite that names an ablation must be readable without torch."""
-    if name != "ablated":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from isotest.models.ablations.apply import ablated
-
-    return ablated
+# A suite that names an ablation must be readable without torch.
+__getattr__ = lazily(__name__, {"ablated": "apply"})

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from isotest.errors import SourceError
+from isotest.models.select import first
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,7 +27,7 @@ class Held:
 
     def __call__(self, _module: nn.Module, _inputs: Any, output: Any) -> None:
         """A forward hook."""
-        self.tensor = tensor_of(output)
+        self.tensor = first(output)
 
 
 class Edits:
@@ -80,12 +79,6 @@ class Edits:
 def unchanged(x: Tensor) -> Tensor:
     """The identity."""
     return x
-
-
-def tensor_of(output: Any) -> Tensor:
-    """The tensor that a module's output is, or the first of several."""
-    first: Tensor = output if isinstance(output, torch.Tensor) else output[0]
-    return first
 
 
 def part(block: nn.Module, path: str) -> nn.Module:
