@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 from isotest.errors import IsotestError, SourceError, one_line
+from isotest.models.normalisation import is_normalisation
 from isotest.models.select import first
 
 if TYPE_CHECKING:
@@ -166,9 +167,9 @@ def run(module: nn.Module, inputs: Mapping[str, Tensor], what: str, handles: lis
 
 
 def _is_norm(module: nn.Module) -> bool:
-    """By the name of its class; a head that contains a norm ("NormMlpHead") is none."""
-    named = "norm" in type(module).__name__.lower()
-    return named and not any(True for child in module.children() for _ in child.parameters())
+    """By its class; a head that contains a norm ("NormMlpHead") is none."""
+    holds = any(True for child in module.children() for _ in child.parameters())
+    return is_normalisation(module) and not holds
 
 
 def _same(a: Any, b: Any) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from isotest.data.embeddings import EmbeddingTable, draw
+from isotest.data.embeddings import Draw, EmbeddingTable, draw
 from isotest.testing.described import Described
 
 if TYPE_CHECKING:
@@ -36,14 +36,14 @@ class SeededTable(Described):
 
     def tensor(self) -> Tensor:
         """(B, L, D) float32: rows drawn uniformly from the table."""
-        drawn = draw(
-            self.table, sequences=self.sequences, width=self.width, seed=self.seed, replicate=0
-        )
-        return torch.from_numpy(drawn.x)
+        return torch.from_numpy(self._drawn.x)
 
     def bias(self, norm: float) -> Tensor:
         """(D,) float32: a vector of length ``norm`` in the experiment's direction."""
-        drawn = draw(
+        return torch.from_numpy(self._drawn.direction * norm).float()
+
+    @property
+    def _drawn(self) -> Draw:
+        return draw(
             self.table, sequences=self.sequences, width=self.width, seed=self.seed, replicate=0
         )
-        return torch.from_numpy(drawn.direction * norm).float()

@@ -13,6 +13,7 @@ from isotest.errors import MeasurementError, SourceError, one_line
 from isotest.models.architecture import architecture
 from isotest.models.evaluating import evaluating
 from isotest.models.loaded import LoadedModel, ObservedLayer
+from isotest.models.normalisation import is_normalisation
 from isotest.models.select import first
 from isotest.models.vectors import feed_of_width
 from isotest.source import did_you_mean
@@ -64,7 +65,7 @@ def width_of(block: nn.Module, what: str) -> int:
     norms = {
         parameter.shape[0]
         for module in block.modules()
-        if "norm" in type(module).__name__.lower()
+        if is_normalisation(module)
         for parameter in module.parameters(recurse=False)
         if parameter.dim() == 1
     }

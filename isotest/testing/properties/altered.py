@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 import torch
 
 from isotest.errors import one_line
+from isotest.models.normalisation import is_normalisation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,15 +66,6 @@ def cannot_alter(subject: Subject, alter: Callable[[nn.Module], object], what: s
     except Exception as error:
         return f"a copy {what} does not run ({one_line(error)})"
     return None
-
-
-def is_normalisation(module: nn.Module) -> bool:
-    """Whether a module is a LayerNorm, an RMSNorm or its kin: its class says so, here as elsewhere.
-
-    >>> [is_normalisation(m) for m in (torch.nn.LayerNorm(2), torch.nn.Linear(2, 2))]
-    [True, False]
-    """
-    return "norm" in type(module).__name__.lower()
 
 
 def plain_normalisations(module: nn.Module) -> None:
