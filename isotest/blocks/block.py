@@ -2,10 +2,10 @@
 
 A block is two sublayers, one after the other. The first lets positions exchange what they hold
 (self-attention), the second works on each position by itself (the MLP). Each may have a *skip*,
-which adds its input to its output, and a *LayerNorm*:
+which adds its input to its output, and a *normalisation*, a LayerNorm or an RMSNorm:
 
-    post-norm (BERT):   x ← LayerNorm(x + sublayer(x))
-    pre-norm (ViT):     x ← x + sublayer(LayerNorm(x))
+    post-norm (BERT):        x ← norm(x + sublayer(x))
+    pre-norm (ViT, Llama):   x ← x + sublayer(norm(x))
 
 All of this is a switch in :class:`isotest.blocks.config.BlockConfig`. There is no dropout: the
 block is what others are in eval mode.
@@ -43,9 +43,9 @@ class TransformerBlock(nn.Module):
     Attributes:
         config: as given.
         attention: ``None`` if switched off.
-        attention_norm: the attention's LayerNorm; an identity where there is none.
+        attention_norm: the attention's normalisation; an identity where there is none.
         mlp: ``None`` if switched off.
-        mlp_norm: the MLP's LayerNorm; an identity where there is none.
+        mlp_norm: the MLP's normalisation; an identity where there is none.
 
     >>> import torch
     >>> from isotest.blocks import BlockConfig
@@ -58,9 +58,9 @@ class TransformerBlock(nn.Module):
         super().__init__()
         self.config = config
         self.attention = SelfAttention(config) if config.attention else None
-        self.attention_norm = _layer_norm(config) if config.attention else nn.Identity()
+        self.attention_norm = _norm(config) if config.attention else nn.Identity()
         self.mlp = MLP(config) if config.mlp else None
-        self.mlp_norm = _layer_norm(config) if config.mlp else nn.Identity()
+        self.mlp_norm = _norm(config) if config.mlp else nn.Identity()
         initialise(self, config, seed=seed, number=number)
 
     def forward(self, x: Tensor, valid: Tensor | None = None) -> Tensor:
@@ -127,17 +127,27 @@ class TransformerBlock(nn.Module):
 
 
 class MLP(nn.Module):
-    """Two linear maps with an activation between them, for each position by itself."""
+    """Two linear maps with an activation between them, for each position by itself.
+
+    Gated, the activation is that of a third map of the input, and multiplies what the first one
+    yields: output(activation(gate(x))·hidden(x)) (Shazeer 2020, equation 6).
+    """
 
     def __init__(self, config: BlockConfig) -> None:
         super().__init__()
         self.hidden = linear(config.width, config.hidden, bias=config.bias)
+        self.gate = linear(config.width, config.hidden, bias=config.bias) if config.gated else None
         self.output = linear(config.hidden, config.width, bias=config.bias)
         self.activation = config.activation
 
     def forward(self, x: Tensor) -> Tensor:
         """Of (…, D), the same shape."""
-        output: Tensor = self.output(activated(self.hidden(x), self.activation))
+        hidden = self.hidden(x)
+        if self.gate is None:
+            hidden = activated(hidden, self.activation)
+        else:
+            hidden = activated(self.gate(x), self.activation) * hidden
+        output: Tensor = self.output(hidden)
         return output
 
 
@@ -154,7 +164,11 @@ def activated(x: Tensor, activation: Activation) -> Tensor:
             return functional.silu(x)
 
 
-def _layer_norm(config: BlockConfig) -> nn.Module:
+def _norm(config: BlockConfig) -> nn.Module:
     if config.layer_norm == "none":
         return nn.Identity()
-    return nn.LayerNorm(config.width, eps=config.layer_norm_eps)
+    match config.normalisation:
+        case "layernorm":
+            return nn.LayerNorm(config.width, eps=config.layer_norm_eps)
+        case "rmsnorm":
+            return nn.RMSNorm(config.width, eps=config.layer_norm_eps)

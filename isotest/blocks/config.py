@@ -10,13 +10,15 @@ from isotest.errors import BlockError
 from isotest.source import did_you_mean
 
 LayerNormPlace = Literal["post", "pre", "none"]
+Normalisation = Literal["layernorm", "rmsnorm"]
 Activation = Literal["gelu", "gelu_tanh", "relu", "silu"]
 Initialisation = Literal["bert", "xavier", "depth-scaled", "mup"]
 
 _SIZES = ("width", "heads", "hidden", "depth")
-_SWITCHES = ("attention", "attention_skip", "mlp", "mlp_skip", "causal", "bias")
+_SWITCHES = ("attention", "attention_skip", "mlp", "mlp_skip", "causal", "bias", "gated")
 _CHOICES: dict[str, tuple[str, ...]] = {
     "layer_norm": get_args(LayerNormPlace),
+    "normalisation": get_args(Normalisation),
     "activation": get_args(Activation),
     "initialisation": get_args(Initialisation),
 }
@@ -37,19 +39,25 @@ class BlockConfig:
         heads: H; each works on D / H entries.
         hidden: width of the MLP's hidden layer.
         depth: blocks of a stack; a block by itself needs it only for "depth-scaled".
-        attention: whether there is an attention sublayer. Without it, its skip and its LayerNorm
-            are gone, too.
+        attention: whether there is an attention sublayer. Without it, its skip and its
+            normalisation are gone, too.
         attention_skip: whether the attention's input is added to its output.
         mlp: whether there is an MLP sublayer; as ``attention``.
         mlp_skip: whether the MLP's input is added to its output.
-        layer_norm: "post": after each sublayer and its skip (Vaswani et al. 2017, BERT); "pre": in
-            front of each sublayer, beside the skip (GPT-2, ViT); "none".
+        layer_norm: where a normalisation is. "post": after each sublayer and its skip (Vaswani et
+            al. 2017, BERT); "pre": in front of each sublayer, beside the skip (GPT-2, ViT, Llama);
+            "none".
         causal: whether a position sees only itself and those before it.
         bias: whether linear maps add one.
         activation: of the MLP. "gelu" is x·Φ(x), "gelu_tanh" its approximation (Hendrycks & Gimpel
             2016), "silu" is x·σ(x).
         initialisation: how weights are drawn, see :mod:`isotest.blocks.initialisation`.
-        layer_norm_eps: added to the variance in LayerNorm.
+        layer_norm_eps: ε, added to the variance in LayerNorm, to the mean square in RMSNorm.
+        normalisation: which one it is. "layernorm" is (x − x̄)/√(var(x) + ε)·γ + β (Ba et al.
+            2016); "rmsnorm" is x/√(mean(x²) + ε)·γ (Zhang & Sennrich 2019), which takes no mean
+            off and shifts nothing.
+        gated: whether the MLP is output(activation(gate(x))·hidden(x)), entry by entry, in place of
+            output(activation(hidden(x))) (Shazeer 2020; Llama).
 
     Raises:
         BlockError: a value that cannot be, naming the field.
@@ -75,6 +83,8 @@ class BlockConfig:
     activation: Activation = "gelu"
     initialisation: Initialisation = "bert"
     layer_norm_eps: float = 1e-12
+    normalisation: Normalisation = "layernorm"
+    gated: bool = False
 
     def __post_init__(self) -> None:
         for name in _SIZES:
@@ -126,3 +136,25 @@ class BlockConfig:
     def vit(cls) -> BlockConfig:
         """A block of ViT-B (Dosovitskiy et al. 2021), which normalises first."""
         return cls(layer_norm="pre", layer_norm_eps=1e-6)
+
+    @classmethod
+    def modern(cls) -> BlockConfig:
+        """A block as of Llama (Touvron et al. 2023), without its positions and its causal mask.
+
+        It normalises first, by RMSNorm, its MLP is gated, and nothing has a bias. The hidden layer
+        is two thirds as wide as BERT-base's, so that three maps have as many weights as two
+        (Shazeer 2020, section 3).
+
+        >>> config = BlockConfig.modern()
+        >>> config.layer_norm, config.normalisation, config.activation, config.hidden
+        ('pre', 'rmsnorm', 'silu', 2048)
+        """
+        return cls(
+            hidden=2048,
+            layer_norm="pre",
+            bias=False,
+            activation="silu",
+            layer_norm_eps=1e-6,
+            normalisation="rmsnorm",
+            gated=True,
+        )

@@ -1,7 +1,7 @@
 """How the weights of a block are drawn.
 
-Biases are 0, LayerNorm's weights 1, in every scheme. A weight matrix (fan_in inputs, fan_out
-outputs) is drawn with mean 0 and the standard deviation σ:
+Biases are 0, the weights of LayerNorm and RMSNorm 1, in every scheme. A weight matrix (fan_in
+inputs, fan_out outputs) is drawn with mean 0 and the standard deviation σ:
 
 ==============  ========  =======================================================================
 scheme          shape     σ
@@ -17,7 +17,8 @@ mup             normal    0.02·√(base / fan_in), base being BERT-base's fan_i
 
 µP divides scores by d_k in place of √d_k. Here that factor is in the queries' weights: an untrained
 block computes the same, and at BERT-base's size, the base, it is "bert". Of µP only the
-initialisation is here, not its learning rates.
+initialisation is here, not its learning rates. The gate of a gated MLP has
+the sizes of its hidden map, and the same σ.
 
 Each matrix is drawn by a generator of its own, from the seed, the block's number and the matrix's
 name. So the weights depend on nothing else: not on torch's global generator, which is left as it
@@ -51,14 +52,14 @@ def initialise(block: nn.Module, config: BlockConfig, *, seed: int, number: int 
     """Set all parameters of a block, in place.
 
     Args:
-        block: its linear maps are drawn, by their dotted names below it; LayerNorms are reset.
+        block: its linear maps are drawn, by their dotted names below it; normalisations are reset.
         config: names the scheme and the sizes.
         seed: any whole number.
         number: which block of a stack it is.
     """
     with torch.no_grad():
         for name, part in block.named_modules():
-            if isinstance(part, nn.LayerNorm):
+            if isinstance(part, nn.LayerNorm | nn.RMSNorm):
                 part.reset_parameters()
             elif isinstance(part, nn.Linear):
                 generator = torch.Generator().manual_seed(_seed_of(seed, number, name))
@@ -88,7 +89,7 @@ def standard_deviation(config: BlockConfig, name: str) -> float:
     0.005
     """
     fan_in = config.hidden if name == "mlp.output" else config.width
-    fan_out = config.hidden if name == "mlp.hidden" else config.width
+    fan_out = config.hidden if name in ("mlp.hidden", "mlp.gate") else config.width
     match config.initialisation:
         case "bert":
             return STD

@@ -1,4 +1,7 @@
-"""``block:bert?seed=0``, ``block:vit``, ``block:san``: synthetic transformer blocks, untrained."""
+"""Synthetic transformer blocks, untrained.
+
+``block:bert?seed=0``, ``block:vit``, ``block:san``, ``block:modern``.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
 
 PRESETS: Mapping[str, Callable[[], BlockConfig]] = {
     "bert": BlockConfig.bert,
+    "modern": BlockConfig.modern,
     "san": BlockConfig.san,
     "vit": BlockConfig.vit,
 }

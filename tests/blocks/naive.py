@@ -70,11 +70,7 @@ def naive_block(block: TransformerBlock, x: Tensor, valid: Tensor | None = None)
         )
     if config.mlp:
         y = _sublayer(
-            lambda z: _linear(
-                parameters,
-                "mlp.output",
-                ACTIVATIONS[config.activation](_linear(parameters, "mlp.hidden", z)),
-            ),
+            lambda z: naive_mlp(parameters, config, z),
             y,
             parameters,
             "mlp_norm",
@@ -82,6 +78,29 @@ def naive_block(block: TransformerBlock, x: Tensor, valid: Tensor | None = None)
             skip=config.mlp_skip,
         )
     return y
+
+
+def naive_mlp(parameters: Mapping[str, Array], config: BlockConfig, x: Array) -> Array:
+    activation = ACTIVATIONS[config.activation]
+    hidden = _linear(parameters, "mlp.hidden", x)
+    if config.gated:
+        hidden = activation(_linear(parameters, "mlp.gate", x)) * hidden
+    else:
+        hidden = activation(hidden)
+    return _linear(parameters, "mlp.output", hidden)
+
+
+def naive_rms_norm(x: Array, gain: Array, eps: float) -> Array:
+    """Zhang & Sennrich 2019, equation 4, one number at a time; ε as their code adds it."""
+    result = np.empty_like(x)
+    for place in np.ndindex(x.shape[:-1]):
+        total = 0.0
+        for entry in x[place]:
+            total += float(entry) ** 2
+        root = (total / len(x[place]) + eps) ** 0.5
+        for i, entry in enumerate(x[place]):
+            result[(*place, i)] = float(entry) / root * float(gain[i])
+    return result
 
 
 def naive_attention(
@@ -126,6 +145,8 @@ def _sublayer(
     skip: bool,
 ) -> Array:
     def normalised(y: Array) -> Array:
+        if config.normalisation == "rmsnorm":
+            return naive_rms_norm(y, parameters[f"{norm}.weight"], config.layer_norm_eps)
         centred = y - y.mean(-1, keepdims=True)
         scaled = centred / np.sqrt((centred**2).mean(-1, keepdims=True) + config.layer_norm_eps)
         result: Array = scaled * parameters[f"{norm}.weight"] + parameters[f"{norm}.bias"]

@@ -12,10 +12,23 @@ from torch import Tensor
 
 from isotest.blocks import BlockConfig, TransformerBlock, TransformerStack
 from isotest.errors import BlockError
-from tests.blocks.naive import naive_attention, naive_block, random_block
+from tests.blocks.naive import (
+    ACTIVATIONS,
+    naive_attention,
+    naive_block,
+    naive_rms_norm,
+    random_block,
+)
 
 SMALL = BlockConfig(width=12, heads=3, hidden=20, layer_norm_eps=1e-6)
 
+MODERN: dict[str, Any] = {
+    "layer_norm": "pre",
+    "normalisation": "rmsnorm",
+    "activation": "silu",
+    "gated": True,
+    "bias": False,
+}
 SWITCHES: dict[str, dict[str, Any]] = {
     "attention off": {"attention": False},
     "attention skip off": {"attention_skip": False},
@@ -23,6 +36,8 @@ SWITCHES: dict[str, dict[str, Any]] = {
     "mlp skip off": {"mlp_skip": False},
     "pre-norm": {"layer_norm": "pre"},
     "no norm": {"layer_norm": "none"},
+    "rms norm": {"normalisation": "rmsnorm"},
+    "gated": {"gated": True},
     "causal": {"causal": True},
     "no bias": {"bias": False},
     "gelu by tanh": {"activation": "gelu_tanh"},
@@ -43,6 +58,11 @@ COMBINATIONS: dict[str, dict[str, Any]] = {
     "mlp alone": {"attention": False, "mlp_skip": False, "layer_norm": "none"},
     "as GPT-2": {"layer_norm": "pre", "causal": True, "activation": "gelu_tanh"},
     "no skips": {"attention_skip": False, "mlp_skip": False, "layer_norm": "pre"},
+    "rms norm first": {"layer_norm": "pre", "normalisation": "rmsnorm"},
+    "a coarse eps in the root": {"normalisation": "rmsnorm", "layer_norm_eps": 0.1},
+    "gated by relu": {"gated": True, "activation": "relu", "mlp_skip": False},
+    "modern": MODERN,
+    "modern and causal": {**MODERN, "causal": True},
 }
 
 
@@ -70,9 +90,10 @@ def test_each_switch_matters(changes: dict[str, Any]) -> None:
     """So the test above can fail: with a switch ignored, the output would be another."""
     block = random_block(SMALL)
     other = random_block(replace(SMALL, **changes))
-    # Where they have the same parts, the same parameters.
+    # Where they have the same parts, the same parameters; a gate is the other's own.
+    shared = block.state_dict()
     other.load_state_dict(
-        {name: block.state_dict()[name] for name in other.state_dict()}, strict=True
+        {name: shared.get(name, own) for name, own in other.state_dict().items()}, strict=True
     )
     with torch.no_grad():
         difference = (block(inputs()) - other(inputs())).abs().max()
@@ -200,6 +221,71 @@ def test_presets_are_the_published_ones() -> None:
     assert (bert.width, bert.heads, bert.hidden, bert.head_width) == (768, 12, 3072, 64)
     assert (bert.layer_norm, bert.layer_norm_eps) == ("post", 1e-12)
     assert (vit.layer_norm, vit.layer_norm_eps) == ("pre", 1e-6)
+    modern = BlockConfig.modern()
+    assert modern == replace(
+        bert, layer_norm_eps=1e-6, hidden=2048, **{name: MODERN[name] for name in MODERN}
+    )
+
+
+def test_a_gated_mlp_of_two_thirds_the_width_has_as_many_weights() -> None:
+    """Shazeer 2020, section 3: three maps of 2/3 the size in place of two."""
+    gated, plain = (
+        sum(matrix.numel() for matrix in mlp.parameters() if matrix.dim() == 2)
+        for mlp in (
+            TransformerBlock(BlockConfig.modern()).mlp,
+            TransformerBlock(BlockConfig.bert()).mlp,
+        )
+        if mlp is not None
+    )
+    assert gated == plain
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+def test_rms_norm_is_a_loop_over_numbers(scale: float) -> None:
+    """Also where ε is as large as the mean square, and of what has a mean."""
+    block = random_block(replace(SMALL, **MODERN))
+    x = scale * (inputs() + 2)
+    with torch.no_grad():
+        found = block.mlp_norm(x).numpy()
+    gain = block.get_parameter("mlp_norm.weight").detach().numpy()
+    np.testing.assert_allclose(found, naive_rms_norm(x.numpy(), gain, 1e-6), rtol=1e-12)
+    assert [name for name, _ in block.mlp_norm.named_parameters()] == ["weight"]
+
+
+def test_rms_norm_takes_no_mean_off() -> None:
+    """With gain 1, equal numbers of either sign become ±1; of LayerNorm they would be 0."""
+    block = TransformerBlock(replace(SMALL, **MODERN)).double()
+    x = torch.tensor([3.0, -3.0], dtype=torch.float64)[:, None].expand(2, 12)
+    with torch.no_grad():
+        torch.testing.assert_close(block.attention_norm(x), x / 3, rtol=1e-6, atol=0)
+
+
+@pytest.mark.parametrize("activation", ["gelu", "gelu_tanh", "relu", "silu"])
+def test_a_gated_mlp_is_its_formula(activation: Any) -> None:
+    """Shazeer 2020, equation 6, with biases: (act(xV + c)·(xW + b))W₂ + b₂."""
+    block = random_block(replace(SMALL, gated=True, activation=activation))
+    weights = {name: value.detach().numpy() for name, value in block.named_parameters()}
+    assert block.mlp is not None
+    with torch.no_grad():
+        found = block.mlp(inputs()).numpy()
+    function = ACTIVATIONS[activation]
+    for place in np.ndindex(2, 5):
+        x = inputs().numpy()[place]
+        gate = function(weights["mlp.gate.weight"] @ x + weights["mlp.gate.bias"])
+        hidden = weights["mlp.hidden.weight"] @ x + weights["mlp.hidden.bias"]
+        expected = weights["mlp.output.weight"] @ (gate * hidden) + weights["mlp.output.bias"]
+        np.testing.assert_allclose(found[place], expected, atol=1e-12)
+
+
+def test_a_gate_that_is_shut_lets_nothing_through() -> None:
+    """silu(0) = 0: with no bias, a gate of zero weights makes the MLP zero."""
+    block = random_block(replace(SMALL, **MODERN))
+    assert block.mlp is not None
+    assert block.mlp.gate is not None
+    with torch.no_grad():
+        assert block.mlp(inputs()).abs().max() > 0.1
+        block.mlp.gate.weight.zero_()
+        assert torch.equal(block.mlp(inputs()), torch.zeros(2, 5, 12, dtype=torch.float64))
 
 
 @pytest.mark.parametrize(
@@ -213,6 +299,10 @@ def test_presets_are_the_published_ones() -> None:
         ({"causal": 1}, "expected causal to be true or false, found 1"),
         ({"layer_norm": "posst"}, "unknown layer_norm 'posst'; did you mean 'post'?"),
         ({"layer_norm": None}, "unknown layer_norm None"),
+        ({"normalisation": "rms_norm"}, "unknown normalisation 'rms_norm'; did you mean 'rmsn"),
+        ({"normalisation": True}, "unknown normalisation True"),
+        ({"gated": "silu"}, "expected gated to be true or false, found 'silu'"),
+        ({"gated": 1}, "expected gated to be true or false, found 1"),
         ({"activation": ["gelu"]}, "unknown activation ['gelu']"),
         ({"initialisation": "berd"}, "unknown initialisation 'berd'; did you mean 'bert'?"),
         ({"layer_norm_eps": 0.0}, "expected layer_norm_eps to be a positive number, found 0.0"),

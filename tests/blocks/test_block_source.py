@@ -38,6 +38,10 @@ def test_it_is_a_stack_of_the_preset_with_the_suites_overrides() -> None:
     same = TransformerStack(config, seed=3)
     assert weights_fingerprint(stack) == weights_fingerprint(same)
     assert built("block:bert").config == BlockConfig.bert()
+    assert built("block:modern").config == BlockConfig.modern()
+    other = built("block:modern", causal=True, gated=False, normalisation="layernorm", **SMALL)
+    assert not other.config.gated
+    assert isinstance(other.blocks[0].mlp_norm, torch.nn.LayerNorm)
 
 
 def test_a_seed_repeats_and_another_differs() -> None:
@@ -52,12 +56,14 @@ def test_a_seed_repeats_and_another_differs() -> None:
     ("source", "config", "message"),
     [
         ("block:bart", {}, "unknown block 'bart'; did you mean 'bert'?"),
-        ("block:zzz", {}, "unknown block 'zzz'; known: bert, san, vit"),
+        ("block:zzz", {}, "unknown block 'zzz'; known: bert, modern, san, vit"),
         ("block:bert?sed=1", {}, "unknown option 'sed'; did you mean 'seed'?"),
         ("block:bert?seed=x", {}, "expected seed to be a whole number from 0, found 'x'"),
         ("block:bert", {"widht": 8}, "no configuration key 'widht'; did you mean 'width'?"),
         ("block:bert", {"to_dict": 8}, "no configuration key 'to_dict'"),
         ("block:bert", {"width": 10}, "width to be a multiple of heads"),
+        ("block:modern", {"gated": "yes"}, "expected gated to be true or false, found 'yes'"),
+        ("block:bert", {"normalisation": "rms"}, "unknown normalisation 'rms'"),
         ("block:bert", {"causal": "yes"}, "expected causal to be true or false, found 'yes'"),
         ("block:bert", {"width": 12 * 10**9}, "cannot build it: "),
     ],
@@ -91,6 +97,15 @@ def test_blocks_with_the_same_parameters_and_other_switches_are_not_comparable()
     assert bidirectional["config"] != causal["config"]
 
 
+def test_blocks_with_another_normalisation_or_gate_are_not_comparable() -> None:
+    found = [
+        architecture(TransformerStack(BlockConfig(**SMALL, **changes)))
+        for changes in ({}, {"normalisation": "rmsnorm"}, {"gated": True})
+    ]
+    for key in ("parameters", "config"):
+        assert len({each[key] for each in found}) == 3
+
+
 def suite(folder: Path, source: str, config: str) -> Any:
     text = f"""
 modality = "vision"
@@ -117,10 +132,13 @@ def test_a_suite_may_give_it_a_config(tmp_path: Path) -> None:
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("layer_norm", ["post", "pre"])
+@pytest.mark.parametrize("normalisation", ["layernorm", "rmsnorm"])
 def test_what_is_observed_is_what_the_block_attends_with(
-    layer_norm: Any, causal: bool, masked: bool
+    normalisation: Any, layer_norm: Any, causal: bool, masked: bool
 ) -> None:
-    config = BlockConfig(causal=causal, layer_norm=layer_norm, depth=2, **SMALL)
+    config = BlockConfig(
+        causal=causal, layer_norm=layer_norm, normalisation=normalisation, depth=2, **SMALL
+    )
     stack = TransformerStack(config)
     x = torch.randn(2, 5, 12, generator=torch.Generator().manual_seed(0))
     inputs = {"x": x}

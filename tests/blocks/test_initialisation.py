@@ -8,6 +8,7 @@ and 9/5 of the uniform one; a correlation of independent draws, 1/√n.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 from typing import Any
 
@@ -99,6 +100,45 @@ def test_biases_are_zero_and_norms_pass_on(scheme: Any) -> None:
             assert torch.equal(part.bias, torch.zeros(96))
     set_here = 3 * (4 * (96 * 96 + 96) + 2 * 96 * 160 + 160 + 96 + 4 * 96)
     assert sum(parameter.numel() for parameter in stack.parameters()) == set_here
+
+
+# Of a gated MLP's gate (96 inputs, 160 outputs), as of its hidden map.
+GATE = {"bert": 0.02, "xavier": (2 / 256) ** 0.5, "depth-scaled": 0.02, "mup": 0.02 * 8**0.5}
+
+
+@pytest.mark.parametrize("scheme", GATE)
+def test_the_gate_is_drawn_by_its_own_generator(scheme: Any) -> None:
+    """As the scheme says, and neither as the hidden map nor in place of it."""
+    config = replace(CONFIG, initialisation=scheme)
+    plain = weights(TransformerBlock(config, seed=3))
+    gated = weights(TransformerBlock(replace(config, gated=True), seed=3))
+    assert set(gated) == {*MATRICES, "mlp.gate"}
+    assert all(torch.equal(gated[name], plain[name]) for name in MATRICES)
+    gate, hidden = (gated[name].double().numpy().ravel() for name in ("mlp.gate", "mlp.hidden"))
+    kurtosis = 9 / 5 if scheme == "xavier" else 3
+    assert abs(gate.mean()) < 5 * GATE[scheme] / gate.size**0.5
+    error = GATE[scheme] * ((kurtosis - 1) / (4 * gate.size)) ** 0.5
+    assert abs(gate.std() - GATE[scheme]) < 5 * error
+    assert abs(np.corrcoef(gate, hidden)[0, 1]) < 5 / gate.size**0.5
+
+
+def test_a_modern_stack_begins_with_gains_of_one() -> None:
+    stack = TransformerStack(replace(BlockConfig.modern(), width=96, heads=4, hidden=64, depth=2))
+    norms = [part for part in stack.modules() if isinstance(part, nn.RMSNorm)]
+    assert len(norms) == 4
+    assert all(torch.equal(norm.weight, torch.ones(96)) for norm in norms)
+    # No bias, no shift: four maps of 96 × 96, three of 96 × 64, two gains a block.
+    assert sum(p.numel() for p in stack.parameters()) == 2 * (4 * 96**2 + 3 * 96 * 64 + 2 * 96)
+
+
+def test_each_matrix_is_the_draw_of_a_generator_named_after_it() -> None:
+    """What a seed gives is fixed: weights of old configurations stay what they were."""
+    drawn = weights(TransformerBlock(CONFIG, seed=3, number=1))
+    for name, matrix in drawn.items():
+        digest = hashlib.blake2b(f"3 1 {name}".encode(), digest_size=8).digest()
+        generator = torch.Generator().manual_seed(int.from_bytes(digest, "big"))
+        expected = torch.empty(matrix.shape).normal_(0, 0.02, generator=generator)
+        assert torch.equal(matrix, expected)
 
 
 def test_berts_is_that_of_transformers() -> None:
@@ -202,6 +242,7 @@ def test_torchs_default_dtype_does_not_matter() -> None:
         {"attention_skip": False, "mlp_skip": False},
         {"layer_norm": "none", "bias": False},
         {"depth": 7, "causal": True},
+        {"normalisation": "rmsnorm"},
     ],
     ids=str,
 )

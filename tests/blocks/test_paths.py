@@ -16,6 +16,7 @@ from torch import Tensor
 from isotest.blocks import BlockConfig, TransformerStack
 from isotest.blocks.paths.enumeration import all_paths, count_paths, sample_paths
 from isotest.blocks.paths.evaluation import evaluate
+from isotest.blocks.paths.network import FixedNorm
 from isotest.blocks.paths.stack import fixed_stack
 from isotest.errors import BlockError
 from tests.blocks.naive import randomise
@@ -93,6 +94,15 @@ def test_paths_that_cannot_be(call: Any, message: str) -> None:
 
 # What they compute
 
+MODERN: dict[str, Any] = {
+    "layer_norm": "pre",
+    "normalisation": "rmsnorm",
+    "mlp": True,
+    "gated": True,
+    "activation": "silu",
+    "bias": False,
+    "layer_norm_eps": 1e-6,
+}
 NETWORKS: dict[str, dict[str, Any]] = {
     "attention and skip": {},
     "no bias": {"bias": False},
@@ -104,6 +114,15 @@ NETWORKS: dict[str, dict[str, Any]] = {
     "four layers, two heads": {"depth": 4, "heads": 2},
     "BERT": {"layer_norm": "post", "mlp": True},
     "GPT-2": {"layer_norm": "pre", "mlp": True, "causal": True, "activation": "gelu_tanh"},
+    "RMSNorm behind": {"layer_norm": "post", "normalisation": "rmsnorm"},
+    "RMSNorm in front": {"layer_norm": "pre", "normalisation": "rmsnorm"},
+    "gated": {"mlp": True, "gated": True, "activation": "silu"},
+    "modern": MODERN,
+    "modern, causal": {**MODERN, "causal": True},
+    "modern, one layer": {**MODERN, "depth": 1, "heads": 1},
+    "modern, five layers": {**MODERN, "depth": 5, "heads": 2},
+    "modern, four heads": {**MODERN, "depth": 2, "heads": 4},
+    "modern, post-norm": {**MODERN, "layer_norm": "post", "bias": True},
 }
 
 
@@ -155,6 +174,50 @@ def test_attention_maps_are_fixed_and_not_those_of_the_path() -> None:
     moved = replace(network, start=inputs())
     with torch.no_grad():
         assert float((moved.output() - stack(inputs())).abs().max()) > 0.1
+
+
+@pytest.mark.parametrize("normalisation", ["layernorm", "rmsnorm"])
+def test_a_fixed_norm_is_the_norm_and_linear(normalisation: Any) -> None:
+    """Equal to the module at the point where it was fixed, and homogeneous but for β elsewhere."""
+    stack = stack_of(replace(PURE, layer_norm="pre", normalisation=normalisation))
+    norm, x, y = stack.blocks[0].attention_norm, inputs() + 1, inputs(seed=2)
+    with torch.no_grad():
+        fixed = FixedNorm.of(norm, x, "norm")
+        assert fixed is not None
+        torch.testing.assert_close(fixed(x, constant=True), norm(x), rtol=0, atol=1e-12)
+        both, one = fixed(x + 3 * y, constant=False), fixed(x, constant=False)
+        torch.testing.assert_close(both, one + 3 * fixed(y, constant=False), rtol=0, atol=1e-12)
+        # So it can fail: the module itself is no linear map.
+        assert float((norm(x + 3 * y) - norm(x) - 3 * norm(y)).abs().max()) > 0.1
+
+
+def test_a_fixed_rms_norm_keeps_a_common_shift_of_the_entries() -> None:
+    """A LayerNorm takes it off; an RMSNorm scales it as anything else."""
+    x, shift = inputs(), torch.ones(12, dtype=torch.float64)
+    root = x.square().mean(-1, keepdim=True).sqrt()
+    rms = FixedNorm.of(torch.nn.RMSNorm(12, eps=1e-12).double(), x, "norm")
+    layer = FixedNorm.of(torch.nn.LayerNorm(12).double(), x, "norm")
+    assert rms is not None
+    assert layer is not None
+    moved = [norm(x + shift, constant=True) - norm(x, constant=True) for norm in (rms, layer)]
+    torch.testing.assert_close(moved[0], (1 / root).expand(2, 5, 12))
+    assert float(moved[1].abs().max()) < 1e-12
+
+
+@pytest.mark.parametrize(
+    "norm", [torch.nn.RMSNorm(6), torch.nn.RMSNorm((5, 12)), torch.nn.BatchNorm1d(12)], ids=str
+)
+def test_another_norm_is_refused(norm: torch.nn.Module) -> None:
+    with pytest.raises(BlockError, match="expected it to be a LayerNorm or an RMSNorm of width 12"):
+        FixedNorm.of(norm, inputs(), "it")
+
+
+def test_the_eps_of_torchs_rms_norm_is_the_dtypes_by_default() -> None:
+    norm, x = torch.nn.RMSNorm(12).double(), 1e-8 * inputs()
+    fixed = FixedNorm.of(norm, x, "norm")
+    assert fixed is not None
+    with torch.no_grad():
+        torch.testing.assert_close(fixed(x, constant=True), norm(x), rtol=1e-12, atol=0)
 
 
 def test_a_mean_over_drawn_paths_is_unbiased() -> None:

@@ -103,13 +103,15 @@ def test_a_causal_mask_keeps_residuals_up() -> None:
         assert value(other.residual) > 10 * value(one.residual)
 
 
+@pytest.mark.parametrize("normalisation", ["layernorm", "rmsnorm"])
 @pytest.mark.parametrize("place", ["post", "pre", "none"])
-def test_with_layer_norm_long_paths_become_multiples_of_one_row(place: Any) -> None:
+def test_with_a_norm_long_paths_become_multiples_of_one_row(place: Any, normalisation: Any) -> None:
     """Of rank one, but not equal rows: a norm's fixed 1/σ differ between positions.
 
     Attention maps leave equal rows equal, for each of their rows adds up to one; scales do not.
     """
-    config = BlockConfig(width=32, heads=4, hidden=8, depth=8, mlp=False, layer_norm=place)
+    own = {"layer_norm": place, "normalisation": normalisation}
+    config = BlockConfig(width=32, heads=4, hidden=8, depth=8, mlp=False, **own)
     network = fixed_stack(TransformerStack(config).double(), inputs(4, 16, 32))
     ((_, (output,)),) = evaluate(network, np.full((1, 8), 2))
     values = torch.linalg.svdvals(output)

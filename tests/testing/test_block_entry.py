@@ -113,8 +113,9 @@ def test_what_a_block_claims_wrongly_is_violated(write: Callable[..., Path]) -> 
     }
 
 
-def test_a_healthy_block_violates_nothing(write: Callable[..., Path]) -> None:
-    found = results(write("block:bert?seed=0", config=SMALL.format(layer_norm="post")))
+@pytest.mark.parametrize("source", ["block:bert?seed=0", "block:modern?seed=0"])
+def test_a_healthy_block_violates_nothing(write: Callable[..., Path], source: str) -> None:
+    found = results(write(source, config=SMALL.format(layer_norm="post")))
     assert "violated" not in found.values()
     assert {"output_norm", "softmax_rows", "attention_scale"} <= {
         name for name, result in found.items() if result == "holds"

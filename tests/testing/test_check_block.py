@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -211,8 +212,12 @@ def test_a_block_that_was_trained_in_between_is_tried_as_it_is_now() -> None:
 @pytest.mark.parametrize("causal", [True, False])
 @pytest.mark.parametrize("layer_norm", ["post", "pre", "none"])
 @pytest.mark.parametrize("skip", [True, False])
-def test_claims_are_found(causal: bool, layer_norm: str, skip: bool) -> None:
-    config = BlockConfig(
+@pytest.mark.parametrize(
+    "start", [BlockConfig.bert(), BlockConfig.modern()], ids=["bert", "modern"]
+)
+def test_claims_are_found(start: BlockConfig, causal: bool, layer_norm: str, skip: bool) -> None:
+    config = replace(
+        start,
         width=12,
         heads=3,
         hidden=16,

@@ -313,6 +313,8 @@ def rotate_weights(block: TransformerBlock, turn: Tensor) -> None:
         writes.append(block.attention.output)
     if block.mlp is not None:
         reads.append(block.mlp.hidden)
+        if block.mlp.gate is not None:
+            reads.append(block.mlp.gate)
         writes.append(block.mlp.output)
     for part in reads:
         part.weight.copy_(part.weight @ turn)
@@ -328,7 +330,7 @@ def test_a_rotation_of_the_input_rotates_the_output_if_weights_are_rotated(
     example: Example,
 ) -> None:
     """T′(x·R) = T(x)·R, where what reads x is W·R and what writes to it is Rᵀ·W: no coordinate is
-    special. Of blocks without LayerNorm, MLP and causality included."""
+    special. Of blocks that do not normalise, MLP and causality included."""
     block, x = made(example)
     turn = rotation(example[1].width, example[1], keep_ones=False)
     expected = block(x) @ turn
@@ -340,9 +342,11 @@ def test_a_rotation_of_the_input_rotates_the_output_if_weights_are_rotated(
 @tried
 def test_layer_norm_is_rotated_along_where_the_mean_direction_stays(example: Example) -> None:
     """LayerNorm takes the part along (1, …, 1) away, so R must keep that vector; and its gain must
-    be one number, its bias zero, as they are after initialisation."""
+    be one number, its bias zero, as they are after initialisation. RMSNorm knows lengths alone, so
+    any R will do."""
     block, x = made(example)
-    turn = rotation(example[1].width, example[1], keep_ones=True)
+    centring = block.config.normalisation == "layernorm"
+    turn = rotation(example[1].width, example[1], keep_ones=centring)
     expected = block(x) @ turn
     rotate_weights(block, turn)
     equal(block(x @ turn), expected)
@@ -390,13 +394,15 @@ def test_a_rotation_alone_is_not_followed() -> None:
 @tried
 def test_the_output_of_a_post_norm_block_has_the_norm_of_its_layer_norm(example: Example) -> None:
     """‖LayerNorm(y)‖² = D·v/(v + ε), v the variance of y (Ba et al. 2016): √D unless v is as small
-    as ε. Of post-norm blocks with unit gain and no bias, as after initialisation."""
+    as ε. The same of RMSNorm, v the mean square of y (Zhang & Sennrich 2019). Of post-norm blocks
+    with unit gain and no bias, as after initialisation."""
     block, x = made(example)
     last = block.mlp_norm if block.config.mlp else block.attention_norm
     entered: list[Tensor] = []
     last.register_forward_pre_hook(lambda _module, args: entered.append(args[0]))
     squares = block(x).square().sum(-1)
-    variance = entered[0].var(-1, correction=0)
+    centring = block.config.normalisation == "layernorm"
+    variance = entered[0].var(-1, correction=0) if centring else entered[0].square().mean(-1)
     eps, width = block.config.layer_norm_eps, block.config.width
     torch.testing.assert_close(squares, width * variance / (variance + eps), rtol=1e-6, atol=1e-9)
 

@@ -113,11 +113,12 @@ def test_what_fails_is_shrunk_to_what_matters() -> None:
     ("field", "value"),
     [
         *(("layer_norm", value) for value in ("post", "pre", "none")),
+        *(("normalisation", value) for value in ("layernorm", "rmsnorm")),
         *(("initialisation", value) for value in ("bert", "xavier", "depth-scaled", "mup")),
         *(("activation", value) for value in ("gelu", "gelu_tanh", "relu", "silu")),
         *(
             (field, value)
-            for field in ("attention_skip", "mlp", "mlp_skip", "causal", "bias")
+            for field in ("attention_skip", "mlp", "mlp_skip", "causal", "bias", "gated")
             for value in (True, False)
         ),
     ],

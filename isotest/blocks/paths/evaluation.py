@@ -1,8 +1,8 @@
 """What single paths compute, many at once.
 
 Behind its first head, a path is linear in what entered that head, and every map on it acts either
-on positions (attention maps, the scaling of a LayerNorm) or on entries (weights, the mean that a
-LayerNorm takes off, γ), never on both. What a path has computed is therefore a product Z·F, Z
+on positions (attention maps, the scaling of a normalisation) or on entries (weights, the mean that
+a LayerNorm takes off, γ), never on both. What a path has computed is therefore a product Z·F, Z
 (T, d) of the sequence and F (d, D) of the weights since its last head, and F is the same for all
 paths whose last head is the same. From head to head only Z is carried, which is H times narrower
 than a representation; (T, D) is computed once, at the end.
@@ -158,7 +158,7 @@ class _Beginnings:
         self._heads += len(layer.value)
 
     def outputs(self, network: FixedNetwork, trunk: Tensor, states: Rows) -> Tensor:
-        """(n, B, T, D) behind the last layer and the LayerNorm there; one for each of ``states``.
+        """(n, B, T, D) behind the last layer and the norm there; one for each of ``states``.
 
         Args:
             network: whose layers were gone through.

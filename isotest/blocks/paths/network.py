@@ -1,11 +1,12 @@
 """A network whose attention maps are held fixed: a sum over paths, exact by length.
 
-What is fixed, as it was in one forward pass: the attention maps, the mean-free scaling 1/σ of every
-LayerNorm at every position, and what each MLP added. What is left is affine in the input,
+What is fixed, as it was in one forward pass: the attention maps, the scaling of every normalisation
+at every position (1/σ of a LayerNorm, the inverse of the root mean square of an RMSNorm), and what
+each MLP added. What is left is affine in the input,
 
     x ← leave(x + Σ_h A_h·enter(x)·V_h·O_h),
 
-A_h the map of head h, V_h and O_h its value and output weights, ``enter`` the LayerNorm of a
+A_h the map of head h, V_h and O_h its value and output weights, ``enter`` the normalisation of a
 pre-norm layer, ``leave`` what is added and normalised behind the attention.
 
 **Constants** (biases, LayerNorm's β, what the MLPs added) do not come from the input, but go
@@ -16,7 +17,7 @@ past every layer so far. In homogeneous coordinates (x, 1) a layer is the sum of
 
 so s is 1 on a path until its first head and 0 from then on. Multiplied out, that is every constant
 once for every way from it to the output: the sum over all paths is the network's output exactly.
-An MLP is thus a fixed addend, and no element of a path.
+An MLP, gated or not, is thus a fixed addend, and no element of a path.
 
 **By length.** With A the sum of a layer's heads, Π (past_l + t·A_l) is a polynomial in t whose
 coefficient of t^k is the sum of all paths of length k. L·(L + 1)/2 layers compute all of them;
@@ -41,34 +42,44 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FixedNorm:
-    """A LayerNorm with its statistics held fixed, which makes it affine.
+    """A LayerNorm or an RMSNorm with its statistics held fixed, which makes it affine.
 
     Attributes:
-        scale: (B, T, 1), 1/√(variance + ε) of what it was given.
+        scale: (B, T, 1), 1/√(variance + ε) of what a LayerNorm was given, 1/√(mean square + ε) of
+            what an RMSNorm was.
         weight: (D,) γ.
-        bias: (D,) β.
+        bias: (D,) β; an RMSNorm has none.
+        centring: whether it takes the mean over entries off, as a LayerNorm does.
     """
 
     scale: Tensor
     weight: Tensor | None
     bias: Tensor | None
+    centring: bool
 
     @classmethod
     def of(cls, norm: nn.Module, x: Tensor, where: str) -> Self | None:
         """Fixed as it is for (B, T, D) ``x``; ``None`` of an identity.
 
         Raises:
-            BlockError: it is another module than a LayerNorm over the last dimension.
+            BlockError: it is another module than torch's LayerNorm or RMSNorm over the last
+                dimension.
         """
         if isinstance(norm, nn.Identity):
             return None
-        if not isinstance(norm, nn.LayerNorm) or norm.normalized_shape != x.shape[-1:]:
+        if not isinstance(norm, nn.LayerNorm | nn.RMSNorm) or norm.normalized_shape != x.shape[-1:]:
             raise BlockError(
-                f"paths: expected {where} to be a LayerNorm of width {x.shape[-1]}, found {norm}"
+                f"paths: expected {where} to be a LayerNorm or an RMSNorm of width {x.shape[-1]}, "
+                f"found {norm}"
             )
+        weight = None if norm.weight is None else norm.weight.detach()
+        if isinstance(norm, nn.RMSNorm):
+            eps = torch.finfo(x.dtype).eps if norm.eps is None else norm.eps
+            scale = (x.square().mean(-1, keepdim=True) + eps).rsqrt()
+            return cls(scale, weight, bias=None, centring=False)
         scale = (x.var(-1, keepdim=True, unbiased=False) + norm.eps).rsqrt()
-        weight, bias = (None if p is None else p.detach() for p in (norm.weight, norm.bias))
-        return cls(scale, weight, bias)
+        bias = None if norm.bias is None else norm.bias.detach()
+        return cls(scale, weight, bias, centring=True)
 
     def __call__(self, x: Tensor, *, constant: bool) -> Tensor:
         """(…, B, T, D) normalised; β only with ``constant``."""
@@ -76,8 +87,8 @@ class FixedNorm:
         return y + self.bias if constant and self.bias is not None else y
 
     def of_entries(self, x: Tensor) -> Tensor:
-        """(…, D) without its mean, times γ: what a LayerNorm does to each row but for the scale."""
-        y = x - x.mean(-1, keepdim=True)
+        """(…, D) as each row comes out but for the scale: without its mean, or with it; times γ."""
+        y = x - x.mean(-1, keepdim=True) if self.centring else x
         return y if self.weight is None else y * self.weight
 
 
@@ -87,7 +98,7 @@ class Step:
 
     Attributes:
         addend: broadcastable to (B, T, D): a bias, what an MLP added.
-        norm: the LayerNorm of a post-norm layer.
+        norm: the normalisation of a post-norm layer.
     """
 
     addend: Tensor | None
@@ -100,7 +111,7 @@ class FixedLayer:
 
     Attributes:
         weights: (B, H, T, T) attention maps, row i of query i.
-        enter: the LayerNorm in front of the attention, beside the skip.
+        enter: the normalisation in front of the attention, beside the skip.
         value: (H, D, d) value weights.
         value_bias: (H, d).
         output: (H, d, D) output weights.
@@ -151,7 +162,7 @@ class FixedNetwork:
     Attributes:
         start: (B, T, D), what enters the first layer.
         layers: in forward order, all with the same number of heads.
-        final: the LayerNorm behind the last layer.
+        final: the normalisation behind the last layer.
         valid: (B, T) bool, true where a position is no padding.
     """
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def fixed_stack(stack: TransformerStack, x: Tensor, valid: Tensor | None = None) -> FixedNetwork:
     """A stack with its attention maps held fixed as they are for an input.
 
-    Without MLP and LayerNorm nothing else is fixed: the stack is then linear but for its maps.
+    Without MLP and normalisation nothing else is fixed: the stack is then linear but for its maps.
 
     Args:
         stack: of blocks with an attention and its skip; an MLP needs its skip, too.
