@@ -4,6 +4,7 @@ Source: Dong, Cordonnier and Loukas 2021. For one sequence X (n × D) with mean 
 residual is ‖X − 1x̄ᵀ‖ / ‖X‖, in the Frobenius norm or in the composite norm √(‖·‖₁ ‖·‖_∞), where
 ‖·‖₁ is the largest column sum and ‖·‖_∞ the largest row sum of absolute values. The metric is the
 mean over sequences: it is never pooled, since different sequences may collapse to different points.
+Beside it stands the standard deviation over sequences, with which the paper draws its curves.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from isotest.statistics.accumulator import (
 from isotest.statistics.beta import mean_root_of_share
 from isotest.statistics.blocks import BLOCKS
 from isotest.statistics.layer import value_of
+from isotest.statistics.norms import pooled
 from isotest.statistics.scratch import scratch
 
 if TYPE_CHECKING:
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 
 
 FROBENIUS, COMPOSITE = "rank_residual", "rank_residual_composite"
+SPREAD = "rank_residual_std"
 
 CANCELS = 1e-3
 """Below this share of its terms, Σ‖x_i‖² − n‖x̄‖² has lost more digits than it may."""
@@ -146,6 +149,7 @@ def _largest(
 class RankResidual:
     """``rank_residual`` (Frobenius) and ``rank_residual_composite``, means over sequences.
 
+    ``rank_residual_std`` is the standard deviation (÷ N) of what ``rank_residual`` is the mean of.
     Sequences with one valid representation are left out (their residual is 0 by construction), and
     so are sequences in which every representation is zero (0 / 0).
     """
@@ -154,7 +158,8 @@ class RankResidual:
         del grouped  # the mean is over sequences, the error over blocks
         self.metrics = frozenset(metrics)
         self._counts = np.zeros(BLOCKS)
-        self._sums = {name: np.zeros(BLOCKS) for name in sorted(self.metrics)}
+        self._sums = {name: np.zeros(BLOCKS) for name in sorted(self.metrics - {SPREAD})}
+        self._moments = _Moments()
         self._zeros = 0
         self._isotropic = 0.0
 
@@ -174,7 +179,10 @@ class RankResidual:
         of_mean = batch.sums.square().sum(dim=1).cpu().numpy() / np.maximum(batch.counts, 1)
         left = divide(squares - of_mean, squares)
         cancels = usable & (left < CANCELS)
-        for name, sums in self._sums.items():
+        # The spread is that of the Frobenius ratios, whether their mean is wanted or not.
+        for name in dict.fromkeys(
+            FROBENIUS if each == SPREAD else each for each in sorted(self.metrics)
+        ):
             if name == FROBENIUS:
                 values = np.sqrt(np.maximum(left, 0.0))
                 doubtful = cancels
@@ -183,13 +191,17 @@ class RankResidual:
                 doubtful = usable & (cancels | np.isnan(values))
             if doubtful.any():
                 values[doubtful] = _directly(batch, doubtful, of=name)
-            sums += per_block(blocks, values[usable])
+            if name in self._sums:
+                self._sums[name] += per_block(blocks, values[usable])
+            if name == FROBENIUS and SPREAD in self.metrics:
+                self._moments.add(blocks, values[usable])
 
     def merge(self, other: Self) -> None:
         """Add everything ``other`` has seen."""
         self._counts += other._counts
         for name, sums in self._sums.items():
             sums += other._sums[name]
+        self._moments.merge(other._moments)
         self._zeros += other._zeros
         self._isotropic += other._isotropic
 
@@ -203,12 +215,51 @@ class RankResidual:
             return dict.fromkeys(self.metrics, undefined(reason))
         # No closed form is known of the composite norm.
         isotropic = {FROBENIUS: self._isotropic / counts.sum()}
-        return {
+        result = {
             name: evaluated(
                 divide(totals(sums[blocks]), totals(counts)), isotropic=isotropic.get(name)
             )
             for name, sums in self._sums.items()
         }
+        if SPREAD in self.metrics:
+            result[SPREAD] = evaluated(self._moments.deviations(blocks))
+        return result
+
+
+class _Moments:
+    """Mean and Σ(r − mean)² of each block's sequences (Chan, Golub and LeVeque 1983)."""
+
+    def __init__(self) -> None:
+        self._counts = np.zeros(BLOCKS)
+        self._means = np.zeros(BLOCKS)
+        self._spreads = np.zeros(BLOCKS)
+
+    def add(self, blocks: NDArray[np.int64], values: Array) -> None:
+        """Add a value of each of some sequences."""
+        counts = per_block(blocks, np.ones(len(blocks)))
+        means = per_block(blocks, values) / np.maximum(counts, 1)
+        self._pool(counts, means, per_block(blocks, (values - means[blocks]) ** 2))
+
+    def merge(self, other: Self) -> None:
+        """Add everything ``other`` has seen."""
+        self._pool(other._counts, other._means, other._spreads)
+
+    def deviations(self, blocks: NDArray[np.int64]) -> Array:
+        """(1 + G,) standard deviation (÷ N) over everything, then without each block."""
+        counts, means, spreads = (
+            values[blocks] for values in (self._counts, self._means, self._spreads)
+        )
+        everything = np.ones(len(blocks), dtype=bool)
+        masks = [everything, *(~np.eye(len(blocks), dtype=bool))]
+        sums = np.array([pooled(counts[m], means[m], spreads[m])[1] for m in masks])
+        return np.sqrt(divide(sums, np.array([counts[m].sum() for m in masks])))
+
+    def _pool(self, counts: Array, means: Array, spreads: Array) -> None:
+        total = np.maximum(self._counts + counts, 1)
+        step = means - self._means
+        self._spreads += spreads + step**2 * (self._counts * counts / total)
+        self._means += step * (counts / total)
+        self._counts += counts
 
 
 def _composite_ratio(batch: Batch) -> Array:
@@ -252,6 +303,26 @@ def rank_residual(x: Tensor, units: Tensor | None = None, mask: Tensor | None = 
     0.8
     """
     return value_of("rank_residual", x, units, mask)
+
+
+def rank_residual_std(x: Tensor, units: Tensor | None = None, mask: Tensor | None = None) -> float:
+    """Standard deviation (÷ N) over N sequences of ‖X − 1x̄ᵀ‖_F / ‖X‖_F.
+
+    Args:
+        x: (B, L, D) representations, any floating dtype.
+        units: (B,) number of each sequence's independent unit; each sequence is its own without.
+        mask: (B, L) bool, true where valid.
+
+    Raises:
+        MeasurementError: undefined on these data; the text says why.
+
+    One sequence has 0.8, the other, whose positions are all the same, 0:
+
+    >>> import torch
+    >>> rank_residual_std(torch.tensor([[[3.0, 4.0], [3.0, -4.0]], [[1.0, 2.0], [1.0, 2.0]]]))
+    0.4
+    """
+    return value_of(SPREAD, x, units, mask)
 
 
 def rank_residual_composite(

@@ -123,13 +123,26 @@ def _residual(sequence: Array) -> tuple[Array, Array]:
     return sequence - mean, sequence
 
 
-def rank_residual(sample: Sample) -> float | None:
+def _residuals(sample: Sample) -> list[float]:
     ratios = []
     for sequence in sample.sequences:
         if len(sequence) > 1:
             a, b = (math.hypot(*matrix.ravel()) for matrix in _residual(sequence))
             ratios.append(a / b)
+    return ratios
+
+
+def rank_residual(sample: Sample) -> float | None:
+    ratios = _residuals(sample)
     return math.fsum(ratios) / len(ratios) if ratios else None
+
+
+def rank_residual_std(sample: Sample) -> float | None:
+    ratios = _residuals(sample)
+    if not ratios:
+        return None
+    mean = math.fsum(ratios) / len(ratios)
+    return math.sqrt(math.fsum((ratio - mean) ** 2 for ratio in ratios) / len(ratios))
 
 
 def rank_residual_composite(sample: Sample) -> float | None:
@@ -166,6 +179,7 @@ STATISTICS = {
         massive,
         massive_ratio,
         rank_residual,
+        rank_residual_std,
         rank_residual_composite,
         duplicate_share,
     )

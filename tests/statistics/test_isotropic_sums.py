@@ -19,7 +19,14 @@ NAMES = (
     "drift_norm",
     "rank_residual",
 )
-WITHOUT = ("mean_norm", "norm_std", "massive", "massive_ratio", "rank_residual_composite")
+WITHOUT = (
+    "mean_norm",
+    "norm_std",
+    "massive",
+    "massive_ratio",
+    "rank_residual_std",
+    "rank_residual_composite",
+)
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ ROTATION_INVARIANT = {
     "drift_norm",
     "drift_share",
     "rank_residual",
+    "rank_residual_std",
     "duplicate_share",
     "uniformity",
     "twonn",

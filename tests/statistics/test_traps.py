@@ -16,7 +16,11 @@ from isotest.statistics.layer import LayerStatistics
 from isotest.statistics.massive import massive, massive_ratio
 from isotest.statistics.norms import drift_norm, drift_share, mean_norm, norm_std
 from isotest.statistics.registry import METRICS, all_metrics
-from isotest.statistics.residual import rank_residual, rank_residual_composite
+from isotest.statistics.residual import (
+    rank_residual,
+    rank_residual_composite,
+    rank_residual_std,
+)
 
 NAMES = all_metrics()
 
@@ -78,6 +82,33 @@ def test_zero_sequences_have_no_residual() -> None:
     estimates = _estimates(torch.zeros(3, 4, 8))
     reason = "all representations of the 3 sequences have zero length"
     assert estimates["rank_residual"] == Estimate(None, undefined=reason)
+
+
+def test_the_spread_of_residuals_is_over_sequences_and_never_over_blocks() -> None:
+    """Two sequences of residual 0.6 and 0.8, from (4, ±3) and (3, ±4); ÷ N: half the difference."""
+    x = torch.tensor([[[4.0, 3.0], [4.0, -3.0]], [[3.0, 4.0], [3.0, -4.0]]])
+    assert rank_residual(x) == pytest.approx(0.7, rel=1e-12)
+    assert rank_residual_std(x) == pytest.approx(0.1, rel=1e-12)
+    # Of one block, as of two; a padded third position and a sequence of one change nothing.
+    assert rank_residual_std(x, units=torch.tensor([0, 64])) == pytest.approx(0.1, rel=1e-12)
+    padded = torch.cat([x, torch.full((2, 1, 2), 9.0)], dim=1)
+    lone = torch.cat([padded, torch.ones(1, 3, 2)])
+    mask = torch.tensor([[True, True, False]] * 2 + [[True, False, False]])
+    assert rank_residual_std(lone, mask=mask) == pytest.approx(0.1, rel=1e-12)
+
+
+def test_the_spread_of_equal_residuals_is_zero() -> None:
+    one = torch.randn(1, 6, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    # As norm_std, the spread of one is 0, and has no error bar.
+    alone = _estimates(one)["rank_residual_std"]
+    assert (alone.value, alone.se) == (0.0, None)
+    # The same sequence, longer or shorter, turned or not, has the same residual.
+    same = torch.cat([one, 1e6 * one, -one, one.flip(1), 1e-6 * one])
+    assert rank_residual_std(same) == pytest.approx(0.0, abs=1e-15)
+    # Far from zero, ever so little apart: residuals of about 1e-7, half of them twice the other.
+    far = 1e7 + torch.cat([one, 2 * one])
+    assert rank_residual_std(far) == pytest.approx(rank_residual(far) / 3, rel=1e-6)
+    assert _estimates(torch.ones(4, 1, 8))["rank_residual_std"].vacuous
 
 
 def test_spread_of_lengths_far_from_zero() -> None:

@@ -145,6 +145,18 @@ SUMS: tuple[Metric, ...] = (
         highest=1.0,
     ),
     Metric(
+        name="rank_residual_std",
+        summary="standard deviation (÷ N) of rank_residual over the sequences",
+        worse="both",
+        floor=SHARE,
+        weight="sequences",
+        accumulator=_RESIDUAL,
+        source="Dong, Cordonnier and Loukas 2021",
+        lowest=0.0,
+        highest=0.5,
+        default=False,
+    ),
+    Metric(
         name="rank_residual_composite",
         summary="distance from equal rows within a sequence, relative, in the norm √(‖·‖₁‖·‖_∞)",
         worse="down",
