@@ -413,6 +413,23 @@ def test_a_limit_explains_the_level() -> None:
     assert found.before > 60  # isotropic data of this number and width
 
 
+@pytest.mark.parametrize(
+    ("fault", "cause"), [(constant, "within-sequence collapse"), (common, "drift")]
+)
+def test_the_level_of_a_rank_residual_says_that_positions_became_alike(
+    fault: Fault, cause: str
+) -> None:
+    """Drift alone would send a reader elsewhere: here it is what the positions share."""
+    profile = measured(fault(EVEN))
+    residual = profile.curve("rank_residual")[0]
+    assert residual is not None
+    (line,) = diagnosis_lines(explained("rank_residual", profile, None))
+    shared = f"{100 * (1 - residual**2):.0f}%"
+    assert line[1].startswith(
+        f"the positions of a sequence have {shared} of their energy in common: {cause} "
+    )
+
+
 def test_one_representation_a_sequence_has_no_within() -> None:
     before, now = measured(EVEN[:, :1]), measured(common(EVEN[:, :1]))
     found = explained("anisotropy", now, before)

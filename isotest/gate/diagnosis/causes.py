@@ -18,3 +18,6 @@ EVIDENCE = {
     HEADS: ("attention_entropy_lowest", "attention_row_max"),
 }
 """What is shown of a cause; the first one that was measured is where it is seen to start."""
+
+SHARED_ENERGY = "1 - rank_residual²"
+"""What a rank residual's causes have shares of: of a sequence's energy, what positions share."""

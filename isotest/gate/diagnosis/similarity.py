@@ -38,7 +38,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from isotest.gate.diagnosis.attribution import Attribution
-from isotest.gate.diagnosis.causes import CONCENTRATION, DRIFT, DUPLICATES, ROGUE, WITHIN
+from isotest.gate.diagnosis.causes import (
+    CONCENTRATION,
+    DRIFT,
+    DUPLICATES,
+    ROGUE,
+    SHARED_ENERGY,
+    WITHIN,
+)
 from isotest.gate.diagnosis.energy import Energy, centring_tells, of_cosines, of_lengths
 from isotest.gate.diagnosis.reading import measured, rogue, value
 from isotest.gate.diagnosis.shapley import shapley
@@ -81,7 +88,7 @@ def attribute(metric: str, now: LayerProfile, base: LayerProfile | None) -> Attr
     if ours is None or after is None or (base is None and metric == "uniformity"):
         return None
     unmeasured = _unmeasured(metric, sides, several=several)
-    level = "1 - rank_residual²" if metric == "rank_residual" else ""
+    level = SHARED_ENERGY if metric == "rank_residual" else ""
     count = rogue(now, several=several)[0]
     if base is None:
         amounts = _parts(ours, ratio)

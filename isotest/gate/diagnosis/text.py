@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from isotest.gate.diagnosis.causes import SHARED_ENERGY
 from isotest.gate.diagnosis.diagnose import EXPLAINS
 from isotest.gate.layers import describe_layers
 from isotest.gate.numerals import number
@@ -55,7 +56,13 @@ def _causes(found: Diagnosis) -> list[str]:
         texts.append(f"{percent(found.unexplained)} not explained by what was measured")
     if not found.leading:
         texts.insert(0, f"none of those measured explains half of the {what}")
-    if found.explained not in (found.metric, "1 - rank_residual²"):
+    if found.explained == SHARED_ENERGY:
+        if found.is_change:
+            return ["; ".join(texts)]
+        # Drift alone would not say that positions became alike: here it is what makes them so.
+        alike = f"the positions of a sequence have {percent(found.after)} of their energy in common"
+        return [f"{alike}: {'; '.join(texts)}"]
+    if found.explained != found.metric:
         path = f"{number(found.before)} -> {number(found.after)}"
         texts.insert(0, f"of {found.explained}, {path if found.is_change else number(found.after)}")
         return [f"{texts[0]}: {'; '.join(texts[1:])}"]
