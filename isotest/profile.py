@@ -78,6 +78,38 @@ class BlockProperty:
 
 
 @dataclass(frozen=True)
+class SequenceBound:
+    """What the bound of rank collapse says of one sequence, and what happened to the sequence.
+
+    The symbols are those of :mod:`isotest.blocks.bound`. Where a precondition fails before
+    anything is computed (a skip, an MLP), only ``outcome``, ``reason``, H and d_qk are known.
+
+    Attributes:
+        outcome: "holds" or "violated" where the preconditions hold and the bound says something.
+        reason: why, in words.
+        heads: H.
+        head_width: d_qk.
+        beta: β, over all layers and heads.
+        gamma: γ, over all layers, heads and queries.
+        score_range: the widest span of a row of scores.
+        contraction: c·‖res(X)‖² of the input; the bound contracts below 1.
+        residuals: ‖res(X)‖ of the input and behind each layer.
+        log10_bounds: log₁₀ of the bound behind each layer; empty where the bound is zero.
+    """
+
+    outcome: Literal["holds", "violated", "vacuous", "precondition failed"]
+    reason: str
+    heads: int
+    head_width: int
+    beta: float | None = None
+    gamma: float | None = None
+    score_range: float | None = None
+    contraction: float | None = None
+    residuals: tuple[float, ...] = ()
+    log10_bounds: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
 class Provenance:
     """The conditions of a measurement, split by what a difference in them means.
 
@@ -122,6 +154,8 @@ class Profile:
         provenance: the conditions.
         properties: what a block of the model was tried for, where a check asks for it; findings
             about this measurement, no condition of a comparison.
+        bounds: what the bound of rank collapse says of each sequence, in order, where a check asks
+            for it; findings, too.
     """
 
     suite: str
@@ -133,6 +167,7 @@ class Profile:
     layers: tuple[LayerProfile, ...]
     provenance: Provenance
     properties: tuple[BlockProperty, ...] = ()
+    bounds: tuple[SequenceBound, ...] = ()
 
     def decides_positions(self, layer: str) -> bool:
         """Whether the model itself decides how many representations there are at ``layer``.

@@ -7,6 +7,7 @@ import json
 import math
 import reprlib
 import stat
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from pydantic import ValidationError
@@ -15,12 +16,14 @@ from isotest.atomic import write_atomically
 from isotest.attention_heads import AttentionHeads
 from isotest.errors import BaselineError
 from isotest.estimate import Estimate
-from isotest.profile import BlockProperty, LayerProfile, Profile, Provenance
+from isotest.profile import BlockProperty, LayerProfile, Profile, Provenance, SequenceBound
 from isotest.profile_schema import ProfileFile, inconsistencies
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
+
+    from isotest.profile_schema import BoundFile
 
 FORMAT = "isotest-profile"
 FORMAT_VERSION = 2
@@ -254,6 +257,11 @@ def _floats(profile: Profile) -> Iterator[tuple[str, float]]:
             for share in (*heads.entropy, *heads.row_max):
                 if share is not None:
                     yield f"a head of {kind}-attention at layer {layer.name}", share
+    for number, bound in enumerate(profile.bounds):
+        known = (bound.beta, bound.gamma, bound.score_range, bound.contraction)
+        for size in (*known, *bound.residuals, *bound.log10_bounds):
+            if size is not None:
+                yield f"the bound of sequence {number}", size
     for key, setting in profile.provenance.protocol.items():
         if isinstance(setting, float):
             yield f"protocol key {key!r}", setting
@@ -293,7 +301,14 @@ def _body(profile: Profile) -> dict[str, Any]:
             }
             for each in profile.properties
         ]
+    if profile.bounds:
+        body["bounds"] = [asdict(each) for each in profile.bounds]
     return body
+
+
+def _bound(file: BoundFile) -> SequenceBound:
+    sizes = {key: tuple(getattr(file, key)) for key in ("residuals", "log10_bounds")}
+    return SequenceBound(**{**file.model_dump(), **sizes})
 
 
 def _layer_body(layer: LayerProfile) -> dict[str, Any]:
@@ -377,4 +392,5 @@ def _profile(file: ProfileFile) -> Profile:
         ),
         provenance=Provenance(**file.provenance.model_dump()),
         properties=tuple(BlockProperty(**each.model_dump()) for each in file.properties),
+        bounds=tuple(_bound(each) for each in file.bounds),
     )

@@ -73,6 +73,21 @@ class PropertyFile(_Strict):
     reproduce: str
 
 
+class BoundFile(_Strict):
+    """``isotest.profile.SequenceBound`` in a file."""
+
+    outcome: Literal["holds", "violated", "vacuous", "precondition failed"]
+    reason: str
+    heads: PositiveInt
+    head_width: PositiveInt
+    beta: Annotated[FiniteFloat, Field(ge=0)] | None
+    gamma: Annotated[FiniteFloat, Field(ge=1)] | None
+    score_range: Annotated[FiniteFloat, Field(ge=0)] | None
+    contraction: Annotated[FiniteFloat, Field(ge=0)] | None
+    residuals: list[Annotated[FiniteFloat, Field(ge=0)]]
+    log10_bounds: list[FiniteFloat]
+
+
 class ProvenanceFile(_Strict):
     """``isotest.profile.Provenance`` in a file."""
 
@@ -102,6 +117,7 @@ class ProfileFile(_Strict):
     layers: Annotated[list[LayerFile], Field(min_length=1)]
     provenance: ProvenanceFile
     properties: list[PropertyFile] = []
+    bounds: list[BoundFile] = []
 
 
 def inconsistencies(file: ProfileFile) -> Iterator[str]:
@@ -123,8 +139,26 @@ def inconsistencies(file: ProfileFile) -> Iterator[str]:
     tried = [each.name for each in file.properties]
     for name in sorted({name for name in tried if tried.count(name) > 1}):
         yield f"two properties are called {name!r}"
+    if file.bounds and len(file.bounds) != file.sequences:
+        yield f"bounds are those of {len(file.bounds)} sequences, but sequences is {file.sequences}"
+    for number, bound in enumerate(file.bounds):
+        yield from _bound_inconsistencies(bound, number)
     for layer in file.layers:
         yield from _layer_inconsistencies(layer, blocks=len(file.block_sequences))
+
+
+def _bound_inconsistencies(bound: BoundFile, number: int) -> Iterator[str]:
+    at = f"the bound of sequence {number}"
+    known = [bound.beta, bound.gamma, bound.score_range, bound.contraction]
+    if any((each is None) != (not bound.residuals) for each in known):
+        yield f"{at} has some of β, γ, scores, contraction and residuals, and lacks others"
+    if bound.outcome != "precondition failed" and not bound.residuals:
+        yield f"{at} is called {bound.outcome!r}, and yet it has no residuals"
+    if bound.log10_bounds and len(bound.log10_bounds) != len(bound.residuals) - 1:
+        yield (
+            f"{at} is known behind {len(bound.log10_bounds)} layers, and the residual at "
+            f"{len(bound.residuals)}, the input included"
+        )
 
 
 def _layer_inconsistencies(layer: LayerFile, blocks: int) -> Iterator[str]:

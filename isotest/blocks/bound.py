@@ -9,7 +9,8 @@ where β is at least the size of every head's weights, ‖W_QK‖ ‖W_V W_O‖ 
 lemma needs two corrections: within a row the scores that differ between queries span at most 1.256
 (beyond, e^x > 1 + 2x), and γ ≥ 1, which says how much larger the sum over queries of such spans is
 than the published proof took it for. Both are measured here on the sequence itself, as is β on the
-weights. The bound says something only where c·‖res(X)‖² < 1; elsewhere it is vacuous.
+weights. The bound says something only where c·‖res(X)‖² < 1; elsewhere it is vacuous. The first l
+of L layers are l layers, so that it is held against the residual behind each of them.
 
 The residual is followed layer by layer, as what is added to a common vector: X = 1yᵀ + R. With r
 the softmax that the common vector gives, and P that of the scores,
@@ -33,14 +34,19 @@ from isotest.errors import BlockError, NonFiniteError
 from isotest.statistics.residual import centred, composite
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from torch import Tensor
 
     from isotest.blocks.attention import SelfAttention
     from isotest.blocks.block import TransformerBlock
+    from isotest.blocks.config import Normalisation
     from isotest.blocks.stack import TransformerStack
 
 SCORE_RANGE = 1.256
 """The largest D with e^D ≤ 1 + 2D, as published."""
+
+_NORM_NAMES: Mapping[Normalisation, str] = {"layernorm": "LayerNorm", "rmsnorm": "RMSNorm"}
 
 Outcome = Literal["holds", "violated", "vacuous", "precondition failed"]
 
@@ -60,7 +66,8 @@ class CollapseBound:
         contraction: c·‖res(X)‖² of the input; the bound contracts below 1.
         residuals: ‖R‖ of the input and behind each layer; empty where the stack is more than pure
             attention.
-        log10_bound: the bound, as a logarithm: it leaves the range of floats soon.
+        log10_bounds: the bound behind each layer, as a logarithm: it leaves the range of floats
+            soon. Minus infinity where it is zero.
     """
 
     outcome: Outcome
@@ -72,7 +79,7 @@ class CollapseBound:
     score_range: float
     contraction: float
     residuals: tuple[float, ...]
-    log10_bound: float
+    log10_bounds: tuple[float, ...]
 
 
 def collapse_bound(stack: TransformerStack, x: Tensor) -> CollapseBound:
@@ -102,7 +109,7 @@ def collapse_bound(stack: TransformerStack, x: Tensor) -> CollapseBound:
         for text, there in {
             "a skip": config.attention and config.attention_skip,
             "an MLP": config.mlp,
-            "LayerNorm": config.layer_norm != "none",
+            _NORM_NAMES[config.normalisation]: config.layer_norm != "none",
             "a causal mask": config.causal,
             "no attention": not config.attention,
         }.items()
@@ -112,18 +119,15 @@ def collapse_bound(stack: TransformerStack, x: Tensor) -> CollapseBound:
     if other:
         reason = f"it is about pure attention, and the stack has {', '.join(other)}"
         shape = (config.heads, config.head_width)
-        return CollapseBound("precondition failed", reason, nan, nan, *shape, nan, nan, (), nan)
+        return CollapseBound("precondition failed", reason, nan, nan, *shape, nan, nan, (), ())
     steps, residuals = _followed(stack, x)
     beta = max(step.beta for step in steps)
     gamma = max(step.gamma for step in steps)
     widest = max(step.score_range for step in steps)
     c = 4 * gamma * beta * config.heads / math.sqrt(config.head_width)
     contraction = c * residuals[0] ** 2
-    power = 3.0**config.depth
-    log10 = -math.inf
-    if residuals[0] > 0:
-        log10 = (power - 1) / 2 * math.log10(contraction) + math.log10(residuals[0])
-    outcome, reason = _outcome(residuals, widest, contraction, log10)
+    bounds = tuple(_log10_bound(c, residuals[0], layer) for layer in range(1, len(residuals)))
+    outcome, reason = _outcome(residuals, widest, contraction, bounds)
     return CollapseBound(
         outcome,
         reason,
@@ -134,12 +138,28 @@ def collapse_bound(stack: TransformerStack, x: Tensor) -> CollapseBound:
         widest,
         contraction,
         residuals,
-        log10,
+        bounds,
     )
 
 
+_DEEPEST = 600
+"""3^600 is about the largest power of 3 that is a float."""
+
+
+def _log10_bound(c: float, residual: float, layers: int) -> float:
+    """log₁₀ of c^((3^l − 1)/2) · ‖res(X)‖^(3^l) behind l layers.
+
+    Deeper than floats reach the bound is that of the last layer within reach, which is no smaller
+    where it contracts.
+    """
+    if not c or not residual:
+        return -math.inf
+    contraction = math.log10(c) + 2 * math.log10(residual)
+    return (3.0 ** min(layers, _DEEPEST) - 1) / 2 * contraction + math.log10(residual)
+
+
 def _outcome(
-    residuals: tuple[float, ...], widest: float, contraction: float, log10: float
+    residuals: tuple[float, ...], widest: float, contraction: float, bounds: tuple[float, ...]
 ) -> tuple[Outcome, str]:
     if residuals[0] == 0:
         return "holds", "all representations are the same already"
@@ -147,11 +167,17 @@ def _outcome(
         return "precondition failed", f"scores span {widest:.4g}, and may span {SCORE_RANGE}"
     if contraction >= 1:
         return "vacuous", f"c·‖res(X)‖² = {contraction:.4g}: it contracts only below 1"
-    last = math.log10(residuals[-1]) if residuals[-1] > 0 else -math.inf
-    said = f"log₁₀ of the residual: {last:.4g}, of the bound: {log10:.4g}"
+    logs = [math.log10(each) if each > 0 else -math.inf for each in residuals[1:]]
     # What is below the smallest float has become zero, or lost digits, and refutes nothing.
     smallest = math.log10(torch.finfo(torch.float64).smallest_normal)
-    return ("holds", said) if last <= max(log10, smallest) + 1e-9 else ("violated", said)
+    for layer, (log10, bound) in enumerate(zip(logs, bounds, strict=True), start=1):
+        if log10 > max(bound, smallest) + 1e-9:
+            where = f"behind layer {layer}, "
+            return (
+                "violated",
+                f"{where}log₁₀ of the residual: {log10:.4g}, of the bound: {bound:.4g}",
+            )
+    return "holds", f"log₁₀ of the residual: {logs[-1]:.4g}, of the bound: {bounds[-1]:.4g}"
 
 
 @dataclass(frozen=True)

@@ -64,8 +64,8 @@ class MetricCheck(_Strict):
     layers: str = Field(
         "any",
         description="the layers that count, for limits and baseline alike: 'any' (every layer), "
-        "'last' (last block), 'final' (final normalisation), '3', '3-7', 'decoder.any', or several "
-        "with commas between",
+        "'last' (last block), 'final' (final normalisation), 'full' (a network itself, beside its "
+        "paths), '3', '3-7', 'decoder.any', or several with commas between",
     )
     baseline: Regression | None = Field(None, description="compare with the stored baseline")
     inconclusive: Inconclusive = Field(
@@ -164,6 +164,21 @@ class CollapseExponentCheck(_Strict):
     )
 
 
+class CollapseBoundCheck(_Strict):
+    """What the bound of rank collapse says of a stack of pure attention, of each sequence.
+
+    The bound (theorem 2.2 of Dong, Cordonnier and Loukas 2021) says how small the residual is at
+    most behind each layer. It has preconditions, and where it does not contract it is vacuous. That
+    it is violated where it applies is never accepted.
+    """
+
+    expect: Literal["holds", "vacuous", "precondition failed"] = Field(
+        "holds",
+        description="what becomes of the bound, in every sequence; that it says nothing is only "
+        "accepted where it is what is expected",
+    )
+
+
 class FiniteCheck(_Strict):
     """Every layer has representations, directions and finite numbers; part of every entry."""
 
@@ -174,6 +189,7 @@ Check = (
     | FixedPointCheck
     | BlockPropertiesCheck
     | CollapseExponentCheck
+    | CollapseBoundCheck
     | FiniteCheck
 )
 CheckT = TypeVar("CheckT", bound=Check)

@@ -11,7 +11,10 @@ from isotest.errors import IsotestError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_SELECTOR = re.compile(r"(?:([a-z]\w*)\.)?(any|last|final|(\d+)(?:-(\d+))?)", re.ASCII)
+_SELECTOR = re.compile(r"(?:([a-z]\w*)\.)?(any|last|final|full|(\d+)(?:-(\d+))?)", re.ASCII)
+
+SINGLE = ("last", "final", "full")
+"""Words that select one layer of each part at most."""
 
 PART = re.compile(r"[a-z]\w*", re.ASCII)
 """What the name of a part of a model looks like."""
@@ -23,7 +26,7 @@ class Selector:
 
     Attributes:
         stack: the part of the model that it is about, such as ``"decoder"``; ``""``: every part.
-        word: ``"any"``, ``"last"`` or ``"final"``; ``""`` for numbers.
+        word: ``"any"``, ``"last"``, ``"final"`` or ``"full"``; ``""`` for numbers.
         first: first number.
         end: last number, included.
     """
@@ -48,9 +51,9 @@ def parse_selector(text: str) -> Selector:
     match = _SELECTOR.fullmatch(text)
     if match is None:
         raise IsotestError(
-            f"layers = {text!r}: expected 'any', 'last', 'final', a number such as '3' or a range "
-            "such as '3-7', or one of them for a part of the model, such as 'decoder.last', or "
-            "several with commas between, such as 'last,final'"
+            f"layers = {text!r}: expected 'any', 'last', 'final', 'full', a number such as '3' or "
+            "a range such as '3-7', or one of them for a part of the model, such as "
+            "'decoder.last', or several with commas between, such as 'last,final'"
         )
     stack, word = match[1] or "", match[2]
     if match[3] is None:
@@ -97,8 +100,8 @@ def select_layers(names: Sequence[str], selector: str) -> tuple[str, ...]:
         names: the layers of a profile, ``"0"`` … ``"n"`` and perhaps ``"final"``, with the name of
             a part in front (``"encoder.0"``) where a model has several.
         selector: ``"any"``: all; ``"last"``: the last numbered block of each part; ``"final"``: the
-            final normalisations; a number; a range; one of them after a part's name and a dot; or
-            several of these with commas between.
+            final normalisations; ``"full"``: a network itself, beside its paths; a number; a range;
+            one of them after a part's name and a dot; or several of these with commas between.
 
     Raises:
         IsotestError: the selector cannot be understood.
@@ -111,6 +114,8 @@ def select_layers(names: Sequence[str], selector: str) -> tuple[str, ...]:
     ('decoder.0', 'decoder.1')
     >>> select_layers(["0", "1", "2", "final"], "last,final")
     ('2', 'final')
+    >>> select_layers(["full", "paths_5.1", "paths_5.2"], "full")
+    ('full',)
     """
     found: set[str] = set()
     for wanted in parse_selectors(selector):
@@ -142,8 +147,8 @@ def _in_stack(layers: Sequence[str], wanted: Selector) -> list[str]:
     match wanted.word:
         case "any":
             return list(layers)
-        case "final":
-            return [short["final"]] if "final" in short else []
+        case "final" | "full":
+            return [short[wanted.word]] if wanted.word in short else []
         case "last":
             # The embedding is no block, so a model of nothing else has no last one.
             blocks = [number for number in numbered if number > 0]

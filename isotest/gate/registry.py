@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from isotest.gate.checks import (
     BlockPropertiesCheck,
+    CollapseBoundCheck,
     CollapseExponentCheck,
     DriftCorrelationCheck,
     FiniteCheck,
@@ -30,6 +31,7 @@ EVALUATORS: dict[type[BaseModel], str] = {
     FixedPointCheck: "isotest.gate.fixed_point:evaluate_fixed_point",
     BlockPropertiesCheck: "isotest.gate.block_properties:evaluate_block_properties",
     CollapseExponentCheck: "isotest.gate.collapse:evaluate_collapse_exponent",
+    CollapseBoundCheck: "isotest.gate.collapse_bound:evaluate_collapse_bound",
     FiniteCheck: "isotest.gate.finite:evaluate_finite",
 }
 """Object reference of the evaluator by check model; resolved when such a check is judged."""

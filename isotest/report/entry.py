@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from isotest.profile import Profile
 
@@ -15,7 +15,8 @@ Result = Literal["passed", "failed", "inconclusive", "skipped"]
 RESULTS: tuple[Result, ...] = ("failed", "inconclusive", "passed", "skipped")
 """Worst first."""
 
-MAIN_METRIC = "anisotropy"
+_MAIN_METRICS = ("anisotropy", "path_accuracy", "pair_distance_share")
+"""What summaries draw, all on the scale 0…1: of a suite, the first that was measured in it."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,18 @@ def by_suite(entries: list[EntrySummary]) -> Mapping[str, list[EntrySummary]]:
     for entry in entries:
         suites.setdefault(entry.suite, []).append(entry)
     return suites
+
+
+def main_metric(entries: Sequence[EntrySummary]) -> str:
+    """The metric whose curves a summary of these entries draws.
+
+    Anisotropy, unless none of them has any but one has what an experiment on tasks measures.
+    """
+    profiles = [entry.profile for entry in entries if entry.profile is not None]
+    for metric in _MAIN_METRICS:
+        if any(metric in layer.estimates for profile in profiles for layer in profile.layers):
+            return metric
+    return _MAIN_METRICS[0]
 
 
 def conditions(entries: list[EntrySummary]) -> str:

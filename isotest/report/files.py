@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 from isotest.atomic import write_atomically
 from isotest.report.drift import drift_record
 from isotest.report.entry import (
-    MAIN_METRIC,
     CheckSummary,
     EntrySummary,
     Finding,
     by_suite,
     conditions,
     effort,
+    main_metric,
 )
 from isotest.report.sparkline import sparkline
 
@@ -77,9 +77,10 @@ def markdown(entries: Sequence[EntrySummary], findings: Sequence[Finding]) -> st
         done = effort(group)
         parts.append(f"## {_escaped(suite)}\n")
         parts.append(f"{_escaped(conditions(group))}{f'; {done}' if done else ''}\n")
-        parts.append(f"| model | result | {MAIN_METRIC} (0…1) | baseline | checks |")
+        metric = main_metric(group)
+        parts.append(f"| model | result | {metric} (0…1) | baseline | checks |")
         parts.append("| --- | --- | --- | --- | --- |")
-        parts += [_row(entry) for entry in group]
+        parts += [_row(entry, metric) for entry in group]
         parts.append("")
         for entry in group:
             parts += [
@@ -102,23 +103,23 @@ def markdown(entries: Sequence[EntrySummary], findings: Sequence[Finding]) -> st
     return "\n".join(parts)
 
 
-def _row(entry: EntrySummary) -> str:
+def _row(entry: EntrySummary, metric: str) -> str:
     counts = ", ".join(f"{count} {result}" for result, count in entry.counts.items())
     notes = [counts, "recorded" if entry.recorded else "", _escaped(entry.skipped or "")]
     cells = [
         _escaped(entry.model),
         f"{_SIGNS[entry.result]} {entry.result}",
-        _curve(entry.profile),
-        _curve(entry.baseline),
+        _curve(entry.profile, metric),
+        _curve(entry.baseline, metric),
         "; ".join(note for note in notes if note),
     ]
     return f"| {' | '.join(cells)} |"
 
 
-def _curve(profile: Profile | None) -> str:
+def _curve(profile: Profile | None, metric: str) -> str:
     if profile is None:
         return "–"
-    curve = profile.curve(MAIN_METRIC)
+    curve = profile.curve(metric)
     defined = [value for value in curve if value is not None]
     reach = f" {min(defined):.3f}…{max(defined):.3f}" if defined else " undefined"
     return sparkline(curve, width=_LONGEST_CURVE) + reach
@@ -184,12 +185,14 @@ def _beside(profile: Profile, metric: str, attribute: str) -> list[float | None]
 
 
 def _of_an_experiment(profile: Profile) -> dict[str, Any]:
-    """Where layers stand on an axis, and what a block was tried for; only where there is some."""
+    """Where layers stand on an axis, what a block was tried for, bounds: what there is of them."""
     places = [layer.at for layer in profile.layers]
     properties = [asdict(each) for each in profile.properties]
+    bounds = [asdict(each) for each in profile.bounds]
     return {
         **({} if all(place is None for place in places) else {"at": places}),
         **({"properties": properties} if properties else {}),
+        **({"bounds": bounds} if bounds else {}),
     }
 
 

@@ -66,6 +66,8 @@ def show_lines(profile: Profile, metrics: Sequence[str], *, width: int) -> list[
     lines += _undefined(profile, metrics, width) + _zero_length(profile)
     if profile.properties:
         lines += [*([""] if lines[-1] else []), *_properties(profile, width)]
+    if profile.bounds:
+        lines += [*([""] if lines[-1] else []), *_bounds(profile, width)]
     return lines if lines[-1] else lines[:-1]
 
 
@@ -87,6 +89,16 @@ def _properties(profile: Profile, width: int) -> list[str]:
             for line in wrapped(f"{each.name}: {each.result}: {each.text}", width)
         ),
     ]
+
+
+def _bounds(profile: Profile, width: int) -> list[str]:
+    """What became of the bound of rank collapse, with the first sequence of each outcome."""
+    lines = ["bound of rank collapse:"]
+    for outcome in dict.fromkeys(each.outcome for each in profile.bounds):
+        alike = [each for each in profile.bounds if each.outcome == outcome]
+        count = f"{len(alike)} of {len(profile.bounds)} sequences"
+        lines += wrapped(f"{outcome}: {count}, the first: {alike[0].reason}", width)
+    return lines
 
 
 _ISOTROPIC = (

@@ -5,16 +5,20 @@ from __future__ import annotations
 import textwrap
 import unicodedata
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from isotest.report.entry import (
-    MAIN_METRIC,
     EntrySummary,
     Result,
     by_suite,
     conditions,
     effort,
+    main_metric,
 )
 from isotest.report.sparkline import BLOCKS, DIGITS, sparkline
+
+if TYPE_CHECKING:
+    from isotest.profile import Profile
 
 Markup = Callable[[str, Result], str]
 """Wraps a text in the terminal's colour for a result."""
@@ -83,7 +87,9 @@ def _head(suite: str, group: list[EntrySummary], marks: str, width: int) -> list
         return _wrapped(f"{suite}: {models}, nothing measured", width, "    ")
     scale = "▁…█: 0…1" if marks is BLOCKS else "digits: tenths of 1, rounded down"
     return _wrapped(
-        f"{text}; {MAIN_METRIC} over the layers ({scale}), then of the baseline", width, "    "
+        f"{text}; {main_metric(group)} over the layers ({scale}), then of the baseline",
+        width,
+        "    ",
     )
 
 
@@ -91,40 +97,39 @@ def _curves(group: list[EntrySummary], marks: str, width: int, markup: Markup) -
     """One line each, in columns: name, curve, baseline's curve, range, results."""
     if not group:
         return []
-    ranges = [_range(entry) for entry in group]
+    metric = main_metric(group)
+    now = [_curve(entry.profile, metric) for entry in group]
+    before = [_curve(entry.baseline, metric) for entry in group]
+    ranges = [_range(curve) for curve in now]
     results = [_results(entry) for entry in group]
     range_width = max(map(len, ranges))
     # The curves get what is left beside the texts, and the names give way before the curves do.
     free = width - len("  " * 4 + " ") - range_width - max(map(len, results))
-    longest = max(4, *(len(side) for entry in group for side in (_curve(entry), _base(entry))))
+    longest = max(4, *map(len, [*now, *before]))
     name_width = min(
         max(cells(entry.model) for entry in group),
         max(_NAME[0], min(_NAME[1], free - 2 * _CURVE[0])),
     )
     room = min(longest, _CURVE[1], max(_CURVE[0], (free - name_width) // 2))
     lines = []
-    for entry, reach, result in zip(group, ranges, results, strict=True):
+    for entry, curve, base, reach, result in zip(group, now, before, ranges, results, strict=True):
         name = clipped(entry.model, name_width)
-        now = sparkline(_curve(entry), width=room, marks=marks)
-        base = sparkline(_base(entry), width=room, marks=marks) or "none"
+        drawn = sparkline(curve, width=room, marks=marks)
+        beside = sparkline(base, width=room, marks=marks) or "none"
         line = (
-            f"  {name}{' ' * (name_width - cells(name))}  {now:{room}} {base:{room}}  "
+            f"  {name}{' ' * (name_width - cells(name))}  {drawn:{room}} {beside:{room}}  "
             f"{reach:{range_width}}  "
         )
         lines.append(line + markup(result, "passed" if entry.green else entry.result))
     return lines
 
 
-def _curve(entry: EntrySummary) -> tuple[float | None, ...]:
-    return () if entry.profile is None else entry.profile.curve(MAIN_METRIC)
+def _curve(profile: Profile | None, metric: str) -> tuple[float | None, ...]:
+    return () if profile is None else profile.curve(metric)
 
 
-def _base(entry: EntrySummary) -> tuple[float | None, ...]:
-    return () if entry.baseline is None else entry.baseline.curve(MAIN_METRIC)
-
-
-def _range(entry: EntrySummary) -> str:
-    defined = [value for value in _curve(entry) if value is not None]
+def _range(curve: Sequence[float | None]) -> str:
+    defined = [value for value in curve if value is not None]
     return f"{min(defined):.2f} to {max(defined):.2f}" if defined else "undefined"
 
 

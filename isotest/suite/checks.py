@@ -12,13 +12,14 @@ from isotest.errors import IsotestError
 from isotest.gate.checks import (
     NO_RELATIVE_MARGIN,
     BlockPropertiesCheck,
+    CollapseBoundCheck,
     CollapseExponentCheck,
     DriftCorrelationCheck,
     FixedPointCheck,
     MetricCheck,
     subtracted_from_itself,
 )
-from isotest.gate.layers import PART, parse_selectors
+from isotest.gate.layers import PART, SINGLE, parse_selectors
 from isotest.source import did_you_mean
 from isotest.statistics.registry import METRICS
 from isotest.suite.names import name_fault
@@ -29,6 +30,7 @@ CheckSpec = (
     | FixedPointCheck
     | BlockPropertiesCheck
     | CollapseExponentCheck
+    | CollapseBoundCheck
 )
 
 FINITE = "finite"
@@ -38,6 +40,7 @@ KINDS: Mapping[str, type[CheckSpec]] = {
     "fixed_point": FixedPointCheck,
     "block_properties": BlockPropertiesCheck,
     "collapse_exponent": CollapseExponentCheck,
+    "collapse_bound": CollapseBoundCheck,
 }
 """The tables that are a kind of check by their name; all others judge a metric."""
 
@@ -157,7 +160,7 @@ def _senseless_collapse(name: str, check: CollapseExponentCheck) -> Iterator[Ini
         yield fault(str(error), (name, "layers"), check.layers)
         return
     one = selectors[0]
-    few = one.word in ("last", "final") or (not one.word and one.end - one.first < 2)
+    few = one.word in SINGLE or (not one.word and one.end - one.first < 2)
     if len(selectors) == 1 and few:
         yield fault(
             f"layers = {check.layers!r}: an exponent takes three layers in a row, such as '0-2'",
@@ -235,7 +238,7 @@ def _senseless_metric(name: str, check: MetricCheck) -> Iterator[InitErrorDetail
                 check.baseline.margin_relative,
             )
     one = selectors[0]
-    single = one.word in ("last", "final") or (not one.word and one.first == one.end)
+    single = one.word in SINGLE or (not one.word and one.first == one.end)
     if check.trend is not None and len(selectors) == 1 and single:
         yield fault(
             f"layers = {check.layers!r} is one layer, and a trend leads from one to another; write "
@@ -262,6 +265,9 @@ class ChecksTable(BaseModel):
     )
     collapse_exponent: CollapseExponentCheck | None = Field(
         None, description="how fast do the representations of a sequence become equal?"
+    )
+    collapse_bound: CollapseBoundCheck | None = Field(
+        None, description="what does the bound of rank collapse say of a stack of pure attention?"
     )
 
 

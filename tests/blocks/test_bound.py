@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from isotest.blocks import BlockConfig, TransformerStack
-from isotest.blocks.bound import collapse_bound
+from isotest.blocks.bound import _outcome, collapse_bound
 from isotest.errors import BlockError, NonFiniteError
 from isotest.testing.strategies import blocks, token_batches
 
@@ -54,7 +54,7 @@ def test_a_stack_by_hand() -> None:
     # Both rows span it: 0.04/√2, twice the column sum of |E|.
     assert found.gamma == pytest.approx(1.0)
     assert found.contraction == pytest.approx(c * 0.02)
-    assert found.log10_bound == pytest.approx(math.log10(c * size**3))
+    assert list(found.log10_bounds) == pytest.approx([math.log10(c * size**3)])
     # Weights softmax(±0.01/√2): rows ±0.1·tanh(0.01/√2).
     after = math.sqrt(0.02) * math.tanh(0.01 / math.sqrt(2))
     assert_allclose(found.residuals, [size, after], rtol=1e-12)
@@ -97,7 +97,12 @@ def test_each_outcome() -> None:
         other = collapse_bound(stack(2, **{switch: True}), near(0, 5, 16, 1e-3))
         assert other.outcome == "precondition failed"
         assert words in other.reason
-    assert "LayerNorm" in collapse_bound(stack(layer_norm="post"), near(0, 5, 16, 1e-3)).reason
+    for normalisation, words in {"layernorm": "LayerNorm", "rmsnorm": "RMSNorm"}.items():
+        other = collapse_bound(
+            stack(layer_norm="post", normalisation=normalisation), near(0, 5, 16, 1e-3)
+        )
+        assert other.outcome == "precondition failed"
+        assert other.reason.endswith(words)
 
 
 def test_edges_are_values_or_one_message() -> None:
@@ -108,7 +113,7 @@ def test_edges_are_values_or_one_message() -> None:
     deep = collapse_bound(stack(64), near(0, 5, 16, 1e-2))
     assert deep.outcome == "holds"
     assert deep.residuals[-1] == 0.0  # 1e-308 was long ago
-    assert deep.log10_bound < -1e29
+    assert deep.log10_bounds[-1] < -1e29
     with pytest.raises(NonFiniteError, match="the residual of the input is not finite"):
         collapse_bound(stack(), torch.full((3, 16), math.inf))
     huge = stack(3)
@@ -119,6 +124,41 @@ def test_edges_are_values_or_one_message() -> None:
         collapse_bound(huge, near(0, 5, 16, 0.5))
     with pytest.raises(BlockError, match=r"expected a sequence of shape \(length, 16\), found"):
         collapse_bound(stack(), torch.ones(2, 3, 16))
+
+
+def test_it_is_violated_where_any_layer_is_above_it() -> None:
+    bounds = (-3.0, -9.0)
+    assert _outcome((0.1, 1e-3, 1e-9), 0.1, 0.01, bounds)[0] == "holds"
+    assert _outcome((0.1, 1.1e-3, 1e-12), 0.1, 0.01, bounds) == (
+        "violated",
+        "behind layer 1, log₁₀ of the residual: -2.959, of the bound: -3",
+    )
+    assert _outcome((0.1, 1e-4, 1e-8), 0.1, 0.01, bounds)[0] == "violated"
+
+
+def test_the_bound_behind_each_layer_is_that_of_a_stack_of_so_many() -> None:
+    x = near(0, 5, 16, 1e-3)
+    deep, shallow = (collapse_bound(stack(depth), x) for depth in (3, 1))
+    # c is that of all layers, and no smaller than that of one.
+    c = deep.contraction / deep.residuals[0] ** 2
+    for layer, log10 in enumerate(deep.log10_bounds, start=1):
+        power = 3**layer
+        expected = (power - 1) / 2 * math.log10(c) + power * math.log10(deep.residuals[0])
+        assert log10 == pytest.approx(expected, rel=1e-12)
+    assert deep.log10_bounds[0] >= shallow.log10_bounds[0]
+
+
+def test_weights_of_zero_and_any_depth_are_values() -> None:
+    zero = stack(2)
+    for parameter in zero.parameters():
+        torch.nn.init.zeros_(parameter)
+    found = collapse_bound(zero, near(0, 5, 16, 0.3))
+    assert (found.outcome, found.beta) == ("holds", 0.0)
+    assert found.log10_bounds == (-math.inf, -math.inf)
+    # 3^700 is no float.
+    deepest = collapse_bound(stack(700, width=4, heads=1), near(0, 3, 4, 1e-4))
+    assert deepest.outcome == "holds"
+    assert all(map(math.isfinite, deepest.log10_bounds))
 
 
 @given(st.data())

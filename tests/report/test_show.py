@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from isotest.profile import BlockProperty
+from isotest.profile import BlockProperty, SequenceBound
 from isotest.report.show import metrics_of, show_lines
 from tests.report.examples import estimate, profile
 
@@ -74,6 +74,20 @@ def test_where_layers_stand_and_what_a_block_was_tried_for() -> None:
         "properties of the block:",
         "causal: not applicable: the block is not causal",
         "shape: violated: (2, 3, 4) became (2, 3, 5)",
+    ]
+
+
+def test_what_became_of_the_bound_of_each_sequence() -> None:
+    bounds = (
+        SequenceBound("vacuous", "c·‖res(X)‖² = 2.5", 4, 16),
+        SequenceBound("holds", "far below", 4, 16),
+        SequenceBound("holds", "below", 4, 16),
+    )
+    assert shown(replace(profile(CURVE), bounds=bounds))[-4:] == [
+        "",
+        "bound of rank collapse:",
+        "vacuous: 1 of 3 sequences, the first: c·‖res(X)‖² = 2.5",
+        "holds: 2 of 3 sequences, the first: far below",
     ]
 
 
