@@ -9,17 +9,20 @@ from typing import TYPE_CHECKING, Literal
 
 from isotest.data.identity import data_identity
 from isotest.errors import IsotestError
-from isotest.gate.checks import BlockPropertiesCheck, Check, FiniteCheck
+from isotest.gate.checks import BlockPropertiesCheck, Check, CollapseBoundCheck, FiniteCheck
 from isotest.models.ablations.ablation import Ablation
+from isotest.models.foreign_code import foreign_class
 from isotest.models.identity import model_identity, tokenizer_identity
 from isotest.models.reading import Reading
 from isotest.source import DATA_SCHEMES, MODEL_SCHEMES, parse_source
 from isotest.statistics.registry import METRICS
+from isotest.suite.experiments import EXPERIMENTS, TASKS, experiment_of
 from isotest.wanted import wanted_metrics
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from isotest.blocks.drift.entry import DriftEntry
     from isotest.cache import ProfileCache
     from isotest.data.dataset import Dataset
     from isotest.measurement import Progress
@@ -108,12 +111,19 @@ def measure_entry(
             # The same numbers may have been measured for an entry of another name.
             profile = replace(found, suite=suite.id, model=spec.name)
             return Measurement(profile, True, time.perf_counter() - started, cache.path_of(key))
-    if suite.drift is not None:
-        profile = _measure_drift(suite, spec, settings, stand_in, progress)
+    module = None
+    if suite.modality == TASKS:
+        profile = _measure_task(suite, spec, settings, stand_in, progress)
+    elif suite.drift is not None:
+        drift = _drift_entry(suite, spec, settings, stand_in)
+        profile = drift.measure(None if progress is None else progress(spec.name, drift.passes))
+        module = drift.first.module
     else:
-        profile = open_entry(suite, spec, settings, stand_in=stand_in).measure(progress)
+        opened = open_entry(suite, spec, settings, stand_in=stand_in)
+        profile = opened.measure(progress)
+        module = opened.loaded.module
     file = None
-    if key is not None and cache is not None:
+    if key is not None and cache is not None and (module is None or foreign_class(module) is None):
         file = cache.put(key, profile)
     return Measurement(profile, False, time.perf_counter() - started, file)
 
@@ -150,7 +160,7 @@ class OpenEntry:
         from isotest.measurement import measure_loaded
 
         measure = self.suite.measure_of(self.spec)
-        return measure_loaded(
+        profile = measure_loaded(
             self.loaded,
             self.dataset,
             source=self.source,
@@ -164,6 +174,11 @@ class OpenEntry:
             ablation=_ablation(self.spec),
             progress=None if progress is None else progress(self.spec.name, len(self.dataset)),
         )
+        if not _bounded(self.suite, self.spec):
+            return profile
+        from isotest.blocks.bound_entry import bounds_of
+
+        return replace(profile, bounds=bounds_of(self.loaded, self.dataset, self.spec.name))
 
 
 def open_entry(
@@ -175,10 +190,11 @@ def open_entry(
         MissingError: weights, data, a package or a device are not here.
         IsotestError: the source or the data is at fault, or the suite is an experiment on blocks.
     """
-    if suite.drift is not None:
+    if (experiment := experiment_of(suite)) is not None:
+        feeds = "one block random vectors" if experiment == "drift" else "networks their own task"
         raise IsotestError(
             f"{suite.path}: faults are planted in models that are fed samples; a suite with a "
-            "table [drift] feeds one block random vectors"
+            f"table [{experiment}] feeds {feeds}"
         )
     from isotest.data.load import open_data
     from isotest.models.load import load_model
@@ -211,13 +227,9 @@ def open_entry(
     return OpenEntry(suite, spec, settings, source, loaded, dataset)
 
 
-def _measure_drift(
-    suite: Suite,
-    spec: ModelSpec,
-    settings: Settings,
-    stand_in: StandIn | None,
-    progress: ProgressFactory | None,
-) -> Profile:
+def _drift_entry(
+    suite: Suite, spec: ModelSpec, settings: Settings, stand_in: StandIn | None
+) -> DriftEntry:
     from isotest.blocks.drift.entry import DriftEntry
 
     measure = suite.measure_of(spec)
@@ -226,7 +238,7 @@ def _measure_drift(
         raise IsotestError(
             f"{suite.path}: embeddings are drawn, as many as are asked for: say how many sequences"
         )
-    entry = DriftEntry(
+    return DriftEntry(
         suite=suite,
         spec=spec,
         source=spec.source if stand_in is None else stand_in.source,
@@ -240,13 +252,36 @@ def _measure_drift(
         download=settings.download,
         trust_remote_code=settings.trust_remote_code,
     )
+
+
+def _measure_task(
+    suite: Suite,
+    spec: ModelSpec,
+    settings: Settings,
+    stand_in: StandIn | None,
+    progress: ProgressFactory | None,
+) -> Profile:
+    from isotest.blocks.tasks.entry import TasksEntry
+
+    if settings.dtype is not None:
+        raise IsotestError(
+            f"{suite.path}: paths are computed in float32 and recurrent steps in float64: leave "
+            f"out the choice of {settings.dtype}, or run this suite by itself"
+        )
+    entry = TasksEntry(
+        suite=suite,
+        spec=spec,
+        source=spec.source if stand_in is None else stand_in.source,
+        base=suite.path.parent if stand_in is None else stand_in.base,
+        samples=suite.data.samples if settings.samples is None else settings.samples,
+        metrics=_metrics(suite, spec, settings),
+    )
     return entry.measure(None if progress is None else progress(spec.name, entry.passes))
 
 
 def _metrics(suite: Suite, spec: ModelSpec, settings: Settings) -> tuple[str, ...]:
     choice = settings.metrics or suite.measure_of(spec).metrics
-    experiment = None if suite.drift is None else "drift"
-    return wanted_metrics(choice, suite.checks_of(spec), experiment=experiment)
+    return wanted_metrics(choice, suite.checks_of(spec), experiment=experiment_of(suite))
 
 
 def _tried_for(suite: Suite, spec: ModelSpec) -> list[object]:
@@ -256,6 +291,12 @@ def _tried_for(suite: Suite, spec: ModelSpec) -> list[object]:
         for check in suite.checks_of(spec).values()
         if isinstance(check, BlockPropertiesCheck)
     ]
+
+
+def _bounded(suite: Suite, spec: ModelSpec) -> bool:
+    """Whether a check asks for the bound of rank collapse."""
+    checks = suite.checks_of(spec).values()
+    return any(isinstance(check, CollapseBoundCheck) for check in checks)
 
 
 def _ablation(spec: ModelSpec) -> Ablation | None:
@@ -334,10 +375,14 @@ def _cache_key(
             "tokenizer": tokenizer,
             "device": settings.device,
             "metrics": list(metrics),
-            "drift": None if suite.drift is None else suite.drift.model_dump(),
+            **{
+                name: None if (table := getattr(suite, name)) is None else table.model_dump()
+                for name in EXPERIMENTS
+            },
             "ablate": dict(ablation.describe()) if (ablation := _ablation(spec)) else {},
             "block": spec.block,
             "width": spec.width,
             "properties": _tried_for(suite, spec),
+            "bound": _bounded(suite, spec),
         }
     )

@@ -19,7 +19,12 @@ from isotest.comparability import comparable
 from isotest.entry import Settings, open_entry
 from isotest.errors import IsotestError, MissingError
 from isotest.faults import FAULTS, Fault, fraction
-from isotest.gate.checks import BlockPropertiesCheck, FiniteCheck, FixedPointCheck
+from isotest.gate.checks import (
+    BlockPropertiesCheck,
+    CollapseBoundCheck,
+    FiniteCheck,
+    FixedPointCheck,
+)
 from isotest.gate.evaluate import evaluate
 from isotest.gate.message import MessageContext
 from isotest.gate.verdict import Outcome
@@ -336,7 +341,8 @@ def _reason(
 ) -> Reason | None:
     """Why a check is red; ``None`` if it is green."""
     accepts, lenient = False, check
-    if not isinstance(check, FiniteCheck | FixedPointCheck | BlockPropertiesCheck):
+    decided = FiniteCheck | FixedPointCheck | BlockPropertiesCheck | CollapseBoundCheck
+    if not isinstance(check, decided):
         accepts = check.inconclusive == "pass"
         # Only a check that accepts "cannot tell" tells it apart from "nothing was compared".
         lenient = check.model_copy(update={"inconclusive": "pass"})

@@ -19,9 +19,9 @@ from isotest.errors import SourceError
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-MODEL_SCHEMES = ("init", "block", "hub", "timm", "path", "package", "python", "sample")
+MODEL_SCHEMES = ("init", "block", "hub", "timm", "path", "package", "python", "sample", "task")
 TOKENIZER_SCHEMES = ("sample", "hub", "path", "package", "python")
-DATA_SCHEMES = ("sample", "folder", "file", "hub", "package", "python", "embeddings")
+DATA_SCHEMES = ("sample", "folder", "file", "hub", "package", "python", "embeddings", "task")
 
 _REVISIONED = frozenset({"hub"})
 

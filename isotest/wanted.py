@@ -11,7 +11,7 @@ from isotest.gate.checks import (
     MetricCheck,
 )
 from isotest.gate.drift import CURVES
-from isotest.statistics.registry import METRICS, all_metrics, default_metrics
+from isotest.statistics.registry import METRICS, ON_TASKS, all_metrics, default_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,13 +34,16 @@ def wanted_metrics(
     Args:
         choice: ``"default"``, ``"all"``, or names.
         checks: the entry's checks by name.
-        experiment: whose own metrics ``"all"`` holds, too.
+        experiment: whose own metrics ``"all"`` holds, too; those on tasks measure nothing else, and
+            all of it by default.
 
     >>> wanted_metrics(["anisotropy"], {"norm_std": MetricCheck(max=3.0)})
     ('anisotropy', 'mean_norm', 'norm_std')
     """
     names: set[str] = set()
-    if choice == "default":
+    if isinstance(choice, str) and experiment in ON_TASKS:
+        names |= set(all_metrics(experiment))
+    elif choice == "default":
         names |= set(default_metrics())
     elif choice == "all":
         names |= set(all_metrics(experiment))

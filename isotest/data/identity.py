@@ -37,8 +37,8 @@ def data_identity(
         64 hexadecimal digits, or ``None``: arbitrary code, a remote data set, or something that is
         not here or not readable (whoever loads it says what is wrong).
     """
-    if source.scheme == "embeddings":
-        # Drawn by seed: its options say everything.
+    if source.scheme in ("embeddings", "task"):
+        # Drawn by seed, or fixed in our own code: their names and options say everything.
         return combined_digest([str(source)])
     digests = digests or ContentDigests()
     location = Path(source.location)

@@ -84,6 +84,11 @@ def open_data(
             f"data source {str(source)!r}: modality 'embeddings' has no samples, but "
             f'{source.scheme}: does; use "embeddings:normal?std=0.02&length=128"'
         )
+    if source.scheme == "task":
+        raise SourceError(
+            f"data source {str(source)!r}: the examples of a task are fed to the networks of that "
+            "task alone, in a suite of modality 'tasks'"
+        )
     kind_class = kind_of(modality)
     if samples != "all" and (isinstance(samples, bool) or samples < 1):
         raise SourceError(f"data source {str(source)!r}: samples = {samples}, expected at least 1")

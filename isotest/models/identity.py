@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import isotest
+from isotest.blocks.tasks.identity import task_source
 from isotest.content import ContentDigests, combined_digest
 from isotest.errors import SourceError
 from isotest.source import TOKENIZER_SCHEMES, parse_source
@@ -111,6 +112,11 @@ def _content(
             found = digests.of(path)
             # A folder may be called anything; of a file, the suffix says how it is read.
             named[1] = path.suffix if path.is_file() else ""
+        case "task":
+            # Where a file of weights lies is no matter; what is in it is.
+            task = task_source(source)
+            named = [task.task, task.design, task.variant or ""]
+            found = digests.of(task.file(base))
         case "hub":
             found = _cached_snapshot(source.location, source.revision, download)
         case _:

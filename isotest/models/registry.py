@@ -31,6 +31,7 @@ BUILDERS: dict[str, str] = {
     "package": "isotest.models.package:build",
     "python": "isotest.models.python:build",
     "sample": "isotest.models.sample:build",
+    "task": "isotest.models.task:build",
 }
 """Scheme to ``module:function``, a function from :class:`Request` to :class:`Built`."""
 

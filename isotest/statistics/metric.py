@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 Worse = Literal["up", "down", "both"]
 
+Experiment = Literal["drift", "paths", "recurrence"]
+"""The tables of a suite that make it an experiment, by which the experiments are called."""
+
 
 @dataclass(frozen=True)
 class Metric:
@@ -40,7 +43,7 @@ class Metric:
         default: whether it is measured unless a suite says otherwise; those that cost a noticeable
             share of a forward pass are measured where a suite or one of its checks names them.
         experiment: the experiment that measures it; no other measurement can. ``None``: it is
-            measured wherever there are representations, in experiments, too.
+            measured wherever there are representations, in the drift experiment, too.
     """
 
     name: str
@@ -56,7 +59,7 @@ class Metric:
     evaluator: str | None = None
     covariance: bool = False
     default: bool = True
-    experiment: Literal["drift"] | None = None
+    experiment: Experiment | None = None
 
     def floor_at(self, estimates: Mapping[str, Estimate]) -> float:
         """The floor at a layer with these estimates, in the metric's own unit."""

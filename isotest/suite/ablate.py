@@ -10,6 +10,7 @@ from typing_extensions import TypedDict
 from isotest.models.ablations.ablation import NAMED
 from isotest.source import MODEL_SCHEMES, parse_source
 from isotest.suite.checks import fault
+from isotest.suite.experiments import TASKS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,8 +46,8 @@ EXPECTED = (
 def ablation_faults(suite: SuiteFile) -> Iterator[InitErrorDetails]:
     """Entries whose blocks cannot be ablated, whatever is loaded."""
     for index, model in enumerate(suite.models):
-        if model.ablate is None:
-            continue
+        if model.ablate is None or suite.modality == TASKS:
+            continue  # there, no key of this name has a place
         where = ("models", index, "ablate")
         scheme = parse_source(model.source, MODEL_SCHEMES).scheme
         if scheme == "block":

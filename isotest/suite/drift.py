@@ -2,41 +2,30 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat
-from pydantic_core import PydanticCustomError
 
 from isotest.errors import SourceError
-from isotest.gate.checks import BlockPropertiesCheck, FixedPointCheck, MetricCheck
+from isotest.gate.checks import BlockPropertiesCheck, FixedPointCheck
 from isotest.source import DATA_SCHEMES, parse_source
-from isotest.statistics.registry import METRICS
 from isotest.suite.checks import fault
+from isotest.suite.experiments import EMBEDDINGS, ascending
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from pydantic_core import InitErrorDetails
 
-    from isotest.suite.checks import CheckSpec, Location
-    from isotest.suite.spec import MeasureSpec, ModelSpec, SuiteFile
-
-EMBEDDINGS = "embeddings"
-"""The modality of these suites, and the scheme of their data source."""
+    from isotest.suite.checks import Location
+    from isotest.suite.spec import MeasureSpec, SuiteFile
 
 _OF_SAMPLES = ("representation", "special_tokens", "tokenizer", "packing", "length", "decoder")
 """Keys of ``[measure]`` about how samples become representations; here, they are given."""
 
 
 def _ascending(norms: tuple[float, ...]) -> tuple[float, ...]:
-    for before, after in pairwise(norms):
-        if after <= before:
-            raise PydanticCustomError(
-                "fault",
-                "{text}",
-                {"text": f"norms: {after:g} comes after {before:g}: expected an ascending list"},
-            )
+    ascending("norms", norms)
     return norms
 
 
@@ -117,22 +106,11 @@ def _of_stacks(suite: SuiteFile) -> Iterator[InitErrorDetails]:
         for name, check in checks.items():
             if isinstance(check, BlockPropertiesCheck | FixedPointCheck):
                 yield fault(f"check {name!r} {why}", (*where, "checks", name), None)
-    yield from _experiments_metrics(suite.measure, suite.checks, (), "has no table [drift]")
-    for index, model in enumerate(suite.models):
-        yield from _experiments_metrics(
-            model.measure, model.checks, ("models", index), "has no table [drift]"
-        )
 
 
 def _data_faults(suite: SuiteFile) -> Iterator[InitErrorDetails]:
     source = parse_source(suite.data.source, DATA_SCHEMES)
     if source.scheme != EMBEDDINGS:
-        yield fault(
-            f"modality 'embeddings' has no samples, but {source.scheme}: does; write source = "
-            '"embeddings:normal?std=0.02&vocabulary=30522&length=512"',
-            ("data", "source"),
-            suite.data.source,
-        )
         return
     from isotest.data.embeddings import embedding_table  # for such suites alone: NumPy
 
@@ -170,61 +148,12 @@ def _sampling(measure: MeasureSpec, where: Location) -> Iterator[InitErrorDetail
 
 
 def _elsewhere(suite: SuiteFile) -> Iterator[InitErrorDetails]:
-    if suite.drift is not None:
-        yield fault(
-            f"[drift] is the experiment of modality 'embeddings'; this suite's is "
-            f"{suite.modality!r}",
-            ("drift",),
-            None,
-        )
-    source = parse_source(suite.data.source, DATA_SCHEMES)
-    if source.scheme == EMBEDDINGS:
-        yield fault(
-            f"embeddings: is the data of modality 'embeddings'; this suite's is {suite.modality!r}",
-            ("data", "source"),
-            suite.data.source,
-        )
-    yield from _experiments_metrics(
-        suite.measure, suite.checks, (), f"is of modality {suite.modality!r}"
-    )
     for index, model in enumerate(suite.models):
-        yield from _model_elsewhere(model, ("models", index), suite.modality)
-
-
-def _model_elsewhere(model: ModelSpec, here: Location, modality: str) -> Iterator[InitErrorDetails]:
-    for key in ("block", "width"):
-        if getattr(model, key) is not None:
-            yield fault(
-                f"{key!r} is for suites of modality 'embeddings', which feed a block by itself; "
-                f"this suite's is {modality!r}",
-                (*here, key),
-                None,
-            )
-    yield from _experiments_metrics(
-        model.measure, model.checks, here, f"is of modality {modality!r}"
-    )
-
-
-def _experiments_metrics(
-    measure: MeasureSpec | None, checks: Mapping[str, CheckSpec], here: Location, but: str
-) -> Iterator[InitErrorDetails]:
-    """Metrics that an experiment alone measures, asked for in a suite without it."""
-    named: list[tuple[str, Location]] = []
-    if measure is not None and not isinstance(measure.metrics, str):
-        named += [
-            (name, (*here, "measure", "metrics", index))
-            for index, name in enumerate(measure.metrics)
-        ]
-    for name, check in checks.items():
-        if isinstance(check, FixedPointCheck | MetricCheck):
-            key = ("metric",) if "metric" in check.model_fields_set else ()
-            named.append((check.metric or name, (*here, "checks", name, *key)))
-    for metric, where in named:
-        experiment = METRICS[metric].experiment
-        if experiment is not None:
-            yield fault(
-                f"{metric!r} is measured by the {experiment} experiment alone, in suites of "
-                f"modality 'embeddings' with a table [{experiment}]; this suite {but}",
-                where,
-                metric,
-            )
+        for key in ("block", "width"):
+            if getattr(model, key) is not None:
+                yield fault(
+                    f"{key!r} is for suites of modality 'embeddings', which feed a block by "
+                    f"itself; this suite's is {suite.modality!r}",
+                    ("models", index, key),
+                    None,
+                )

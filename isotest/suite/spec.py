@@ -26,11 +26,14 @@ from isotest.gate.checks import without_baseline
 from isotest.source import DATA_SCHEMES, MODEL_SCHEMES, did_you_mean, parse_source
 from isotest.statistics.registry import METRICS
 from isotest.suite.ablate import EXPECTED, AblationName, Switches, ablation_faults
+from isotest.suite.bound import bound_faults
 from isotest.suite.checks import Checks, CheckSpec, fault
 from isotest.suite.drift import DriftSpec, embeddings_faults
+from isotest.suite.experiments import experiment_faults
 from isotest.suite.names import NAME_PATTERN, folded, name_fault
+from isotest.suite.tasks import PathsSpec, RecurrenceSpec, tasks_faults
 
-Modality = Literal["vision", "text", "characters", "speech", "embeddings"]
+Modality = Literal["vision", "text", "characters", "speech", "embeddings", "tasks"]
 MODALITIES: tuple[str, ...] = get_args(Modality)
 
 _LARGEST_SEED = 2**63 - 1
@@ -78,7 +81,12 @@ class DataSpec(_Table):
     source: Annotated[str, _source_of(DATA_SCHEMES)] = Field(
         description="where the samples come from, as scheme:location; relative paths start at the "
         "suite's folder",
-        examples=["sample:photographs", "folder:data/val", "embeddings:normal?length=512"],
+        examples=[
+            "sample:photographs",
+            "folder:data/val",
+            "embeddings:normal?length=512",
+            "task:sorting",
+        ],
     )
     samples: Annotated[
         Annotated[int, Field(ge=2)] | Literal["all"],
@@ -207,7 +215,7 @@ class ModelSpec(_Table):
     source: Annotated[str, _source_of(MODEL_SCHEMES)] = Field(
         description="where the model comes from, as scheme:location; relative paths start at the "
         "suite's folder",
-        examples=["init:vit?seed=0", "hub:google/vit-base-patch16-224"],
+        examples=["init:vit?seed=0", "hub:google/vit-base-patch16-224", "task:sorting"],
     )
     optional: bool = Field(
         False, description="skip the entry, naming what is missing, where it cannot be had"
@@ -310,6 +318,15 @@ class SuiteFile(_Table):
     drift: DriftSpec | None = Field(
         None, description="the drift experiment, in suites of modality 'embeddings'"
     )
+    paths: PathsSpec | None = Field(
+        None,
+        description="what the paths of a network are worth by themselves, in suites of modality "
+        "'tasks' about memorization, sorting or convex-hull",
+    )
+    recurrence: RecurrenceSpec | None = Field(
+        None,
+        description="whether trajectories stay apart, in suites of modality 'tasks' about circle",
+    )
     measure: MeasureSpec = Field(
         default_factory=MeasureSpec, description="what counts as a representation"
     )
@@ -343,7 +360,13 @@ class SuiteFile(_Table):
             for index, model in enumerate(self.models)
             if not self.checks_of(model)
         ]
-        faults += [*embeddings_faults(self), *ablation_faults(self)]
+        faults += [
+            *experiment_faults(self),
+            *embeddings_faults(self),
+            *bound_faults(self),
+            *tasks_faults(self),
+            *ablation_faults(self),
+        ]
         if faults:
             raise ValidationError.from_exception_data("suite", faults)
         return self

@@ -85,6 +85,8 @@ def test_accepts_what_only_the_loader_can_tell(validator: Any, mistake: str) -> 
         ("[checks.block_properties]", True),
         ("[checks.block_properties]\nholds = ['causal']\ncausal = true\nheads = 12", True),
         ("[checks.block_properties]\nmax = 1", False),
+        ("[checks.collapse_bound]\nexpect = 'violated'", False),
+        ("[checks.collapse_bound]\nmax = 1", False),
         ("[checks.massive]\nminus = 'input'\nmax = 1", True),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from importlib.metadata import version
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -74,6 +75,11 @@ class DriftEntry:
             seed=self.suite.data.seed,
         )
 
+    @cached_property
+    def first(self) -> Built:
+        """What the first replicate is made with, and every one where weights have no seed."""
+        return self._built(parse_source(self.source, MODEL_SCHEMES))
+
     @property
     def passes(self) -> int:
         """Sequences that go through the block in all, for a progress display."""
@@ -87,9 +93,8 @@ class DriftEntry:
             MissingError: weights, a package or a device are not here.
             IsotestError: the source is at fault, or the block misbehaves.
         """
-        source = parse_source(self.source, MODEL_SCHEMES)
-        anew = source.scheme in SEEDED
-        first = self._built(source)
+        anew = parse_source(self.source, MODEL_SCHEMES).scheme in SEEDED
+        first = self.first
         studied = self._studied(first)
         profile = measure_drift(
             lambda number: studied if not number else self._studied(self._replicate(number)),

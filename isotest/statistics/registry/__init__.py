@@ -14,11 +14,15 @@ from isotest.statistics.registry.installed import Registry
 from isotest.statistics.registry.kept import OF_KEPT
 from isotest.statistics.registry.spectra import SPECTRA
 from isotest.statistics.registry.sums import SUMS
+from isotest.statistics.registry.tasks import TASKS
 
-__all__ = ["METRICS", "Metric", "all_metrics", "default_metrics"]
+__all__ = ["METRICS", "ON_TASKS", "Metric", "all_metrics", "default_metrics"]
 
-METRICS = Registry((*SUMS, *OF_KEPT, *SPECTRA, *ATTENTION, *DRIFT))
+METRICS = Registry((*SUMS, *OF_KEPT, *SPECTRA, *ATTENTION, *DRIFT, *TASKS))
 """Every metric by its name, in the order of reports."""
+
+ON_TASKS: frozenset[str | None] = frozenset(metric.experiment for metric in TASKS)
+"""The experiments that measure nothing but their own metrics, as they observe no layers."""
 
 
 def default_metrics() -> tuple[str, ...]:
@@ -33,9 +37,12 @@ def default_metrics() -> tuple[str, ...]:
 def all_metrics(experiment: str | None = None) -> tuple[str, ...]:
     """The names of those that can be measured of any representations, and an experiment's own.
 
+    Of the network of a task only its experiment's own metrics are measured.
+
     >>> "score_sign" in all_metrics(), "score_sign" in all_metrics("drift")
     (False, True)
+    >>> all_metrics("recurrence")
+    ('pair_distance', 'pair_distance_share')
     """
-    return tuple(
-        name for name, metric in METRICS.items() if metric.experiment in (None, experiment)
-    )
+    kinds = (experiment,) if experiment in ON_TASKS else (None, experiment)
+    return tuple(name for name, metric in METRICS.items() if metric.experiment in kinds)
