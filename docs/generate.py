@@ -28,6 +28,9 @@ END = "<!-- generated until here -->\n"
 TABLES = {
     "Top level": "",
     "`[data]`": "DataSpec",
+    "`[drift]`": "DriftSpec",
+    "`[paths]`": "PathsSpec",
+    "`[recurrence]`": "RecurrenceSpec",
     "`[measure]`, and `measure` of a model": "MeasureSpec",
     "`[[models]]`": "ModelSpec",
     "`preprocess` of a model": "PreprocessSpec",
@@ -38,6 +41,7 @@ TABLES = {
     "`[checks.fixed_point]`": "FixedPointCheck",
     "`[checks.block_properties]`": "BlockPropertiesCheck",
     "`[checks.collapse_exponent]`": "CollapseExponentCheck",
+    "`[checks.collapse_bound]`": "CollapseBoundCheck",
 }
 
 
