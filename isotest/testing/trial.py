@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import nn
 
+from isotest.blocks.threads import one_thread
 from isotest.errors import BlockError, IsotestError, one_line
 from isotest.models.seeding import seeded
 from isotest.testing.claims import Stated, found_claims
@@ -22,25 +22,10 @@ from isotest.testing.runner import Failure, always_tried, violation, violation_a
 from isotest.testing.subject import Subject
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from isotest.testing.property import Property
     from isotest.testing.token_batch import TokenBatch
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Let torch compute in one thread for as long as the context is open.
-
-    A few positions are too few to share between cores: on a busy machine threads that wait for
-    each other made a check of a wide block take five times as long as one thread does.
-    """
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 class BlockTrial:

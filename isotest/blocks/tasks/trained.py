@@ -12,7 +12,8 @@ from isotest.blocks.tasks.effectiveness import accuracy, final_hidden
 from isotest.blocks.tasks.network import TaskNetwork
 from isotest.blocks.tasks.stored import rounded, save
 from isotest.blocks.tasks.task import TASKS
-from isotest.blocks.tasks.training import one_thread, train
+from isotest.blocks.tasks.training import train
+from isotest.blocks.threads import one_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,7 +17,9 @@ from torch.nn import functional
 
 from isotest.blocks.attention import SelfAttention
 from isotest.blocks.block import MLP
+from isotest.blocks.threads import one_thread
 from isotest.errors import MeasurementError
+from isotest.models.seeding import seeded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -133,25 +135,6 @@ def train(
                 progress(epoch, mean)
     module.eval()
     return mean
-
-
-@contextlib.contextmanager
-def one_thread() -> Iterator[None]:
-    """One thread for torch's operations, while the context is open."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-@contextlib.contextmanager
-def seeded(seed: int) -> Iterator[None]:
-    """Torch's global generator seeded, and put back afterwards."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        yield
 
 
 @contextlib.contextmanager

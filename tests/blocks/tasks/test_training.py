@@ -12,7 +12,8 @@ from torch import nn
 
 from isotest.blocks.block import TransformerBlock
 from isotest.blocks.tasks.sorting import Sorting
-from isotest.blocks.tasks.training import Settings, dropping_out, one_thread, train
+from isotest.blocks.tasks.training import Settings, dropping_out, train
+from isotest.blocks.threads import one_thread
 from isotest.errors import MeasurementError
 from tests.blocks.tasks.networks import random_network
 
