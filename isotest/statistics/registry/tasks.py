@@ -16,7 +16,7 @@ _OF_ACCURACY = 3 * _ACCURACY
 # Rounding adds up over hundreds of steps to a share of the coordinates, not of the distance, which
 # may vanish: a thousandth of the circle's radius, which is 0.3.
 _COORDINATES = 3e-4
-# Pairs start about a radius apart.
+# The same over what pairs start with, a diameter; rounded up.
 _OF_DISTANCE = 1e-3
 
 _of_task = partial(Metric, accumulator="", weight="sequences", default=False, source=DONG)
