@@ -58,9 +58,9 @@ class TransformerBlock(nn.Module):
         super().__init__()
         self.config = config
         self.attention = SelfAttention(config) if config.attention else None
-        self.attention_norm = _norm(config) if config.attention else nn.Identity()
+        self.attention_norm = normalisation_of(config) if config.attention else nn.Identity()
         self.mlp = MLP(config) if config.mlp else None
-        self.mlp_norm = _norm(config) if config.mlp else nn.Identity()
+        self.mlp_norm = normalisation_of(config) if config.mlp else nn.Identity()
         initialise(self, config, seed=seed, number=number)
 
     def forward(self, x: Tensor, valid: Tensor | None = None) -> Tensor:
@@ -164,7 +164,8 @@ def activated(x: Tensor, activation: Activation) -> Tensor:
             return functional.silu(x)
 
 
-def _norm(config: BlockConfig) -> nn.Module:
+def normalisation_of(config: BlockConfig) -> nn.Module:
+    """The normalisation that a block has, wherever it stands; an identity where it has none."""
     if config.layer_norm == "none":
         return nn.Identity()
     match config.normalisation:

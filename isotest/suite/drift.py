@@ -10,7 +10,7 @@ from isotest.errors import SourceError
 from isotest.gate.checks import BlockPropertiesCheck, FixedPointCheck
 from isotest.source import DATA_SCHEMES, parse_source
 from isotest.suite.checks import fault
-from isotest.suite.experiments import EMBEDDINGS, ascending
+from isotest.suite.experiments import EMBEDDINGS, OF_SAMPLES, ascending
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 
     from isotest.suite.checks import Location
     from isotest.suite.spec import MeasureSpec, SuiteFile
-
-_OF_SAMPLES = ("representation", "special_tokens", "tokenizer", "packing", "length", "decoder")
-"""Keys of ``[measure]`` about how samples become representations; here, they are given."""
 
 
 def _ascending(norms: tuple[float, ...]) -> tuple[float, ...]:
@@ -136,7 +133,7 @@ def _data_faults(suite: SuiteFile) -> Iterator[InitErrorDetails]:
 
 
 def _sampling(measure: MeasureSpec, where: Location) -> Iterator[InitErrorDetails]:
-    for key in _OF_SAMPLES:
+    for key in OF_SAMPLES:
         if key in measure.model_fields_set:
             hint = "; the length of sequences stands in [data] source" if key == "length" else ""
             yield fault(

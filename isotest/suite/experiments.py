@@ -30,6 +30,9 @@ TASKS = "tasks"
 EXPERIMENTS: Mapping[Experiment, str] = {"drift": EMBEDDINGS, "paths": TASKS, "recurrence": TASKS}
 """The tables that make a suite an experiment, each with the modality that it is for."""
 
+OF_SAMPLES = ("representation", "special_tokens", "tokenizer", "packing", "length", "decoder")
+"""Keys of ``[measure]`` about how samples become representations; experiments have no samples."""
+
 _OWN_DATA = {
     EMBEDDINGS: (
         "embeddings",

@@ -24,7 +24,7 @@ from isotest.errors import SourceError
 from isotest.gate.checks import CollapseBoundCheck, MetricCheck
 from isotest.source import DATA_SCHEMES, MODEL_SCHEMES, parse_source
 from isotest.suite.checks import fault
-from isotest.suite.experiments import TASKS, ascending
+from isotest.suite.experiments import OF_SAMPLES, TASKS, ascending
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -33,9 +33,6 @@ if TYPE_CHECKING:
 
     from isotest.suite.checks import CheckSpec, Location
     from isotest.suite.spec import MeasureSpec, ModelSpec, SuiteFile
-
-_OF_SAMPLES = ("representation", "special_tokens", "tokenizer", "packing", "length", "decoder")
-"""Keys of ``[measure]`` about how samples become representations."""
 
 _OF_COMPUTING = {
     "dtype": "paths are computed in float32, recurrent steps in float64",
@@ -240,7 +237,7 @@ def _source_faults(
 
 
 def _measure_faults(measure: MeasureSpec, where: Location) -> Iterator[InitErrorDetails]:
-    for key in _OF_SAMPLES:
+    for key in OF_SAMPLES:
         if key in measure.model_fields_set:
             yield fault(
                 f"{key!r} has no place in a suite of modality 'tasks', whose networks are fed the "

@@ -13,13 +13,11 @@ from tqdm import tqdm
 
 from isotest.blocks.tasks.circle_command import add_circle
 from isotest.blocks.tasks.config import DESIGNS
+from isotest.blocks.tasks.identity import KEPT
 from isotest.errors import IsotestError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-
-_KEPT = Path(__file__).parent / "weights"
-"""Where the weights are that come with isotest."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -67,7 +65,7 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument(
             "--to",
             type=Path,
-            default=_KEPT,
+            default=KEPT,
             metavar="FOLDER",
             help="where the weights go (default: where isotest keeps those that come with it)",
         )

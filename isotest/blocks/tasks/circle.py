@@ -42,7 +42,7 @@ import torch
 from torch import nn
 
 from isotest.blocks.attention import linear
-from isotest.blocks.block import TransformerBlock
+from isotest.blocks.block import TransformerBlock, normalisation_of
 from isotest.blocks.initialisation import STD
 from isotest.blocks.tasks.config import COORDINATES, DESIGNS, block_config
 from isotest.blocks.tasks.identity import PAIRS, VARIANTS
@@ -230,8 +230,8 @@ def one_step_error(network: CircleNetwork) -> tuple[float, float]:
 def _outer_norms(config: BlockConfig) -> tuple[nn.Module, nn.Module]:
     """Those behind the embedding and in front of the head; identities where there are none."""
     if config.layer_norm == "post":
-        return nn.LayerNorm(WIDTH, eps=config.layer_norm_eps), nn.Identity()
-    return nn.Identity(), nn.RMSNorm(WIDTH, eps=config.layer_norm_eps)
+        return normalisation_of(config), nn.Identity()
+    return nn.Identity(), normalisation_of(config)
 
 
 def _draw(part: nn.Linear, *, seed: int, name: str) -> None:

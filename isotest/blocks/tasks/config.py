@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from isotest.blocks.config import BlockConfig
@@ -84,16 +84,7 @@ def block_config(design: Design, *, width: int, heads: int, depth: int) -> Block
     32
     """
     if design == "bert":
-        return BlockConfig(width=width, heads=heads, hidden=width, depth=depth)
-    return BlockConfig(
-        width=width,
-        heads=heads,
-        hidden=4 * math.ceil(width / 6),
-        depth=depth,
-        layer_norm="pre",
-        normalisation="rmsnorm",
-        gated=True,
-        bias=False,
-        activation="silu",
-        layer_norm_eps=1e-6,
-    )
+        preset, hidden = BlockConfig.bert(), width
+    else:
+        preset, hidden = BlockConfig.modern(), 4 * math.ceil(width / 6)
+    return replace(preset, width=width, heads=heads, hidden=hidden, depth=depth)

@@ -46,7 +46,9 @@ Variant = Literal["attention", "skip", "mlp", "both"]
 VARIANTS: tuple[Variant, ...] = get_args(Variant)
 """What a network of the circle consists of."""
 
-_KEPT = Path(__file__).parent / "weights"
+KEPT = Path(__file__).parent / "weights"
+"""Where the weights are that come with isotest."""
+
 _RETRAIN = "python -m isotest.blocks.tasks"
 
 
@@ -77,7 +79,7 @@ class TaskSource:
         """
         if self.weights is not None:
             return base / Path(self.weights).expanduser()
-        return _KEPT / f"{self.task}-{self.design}.safetensors"
+        return KEPT / f"{self.task}-{self.design}.safetensors"
 
     def existing_file(self, base: Path) -> Path:
         """The file of weights.

@@ -9,6 +9,7 @@ from torch import nn
 from torch.nn import functional
 
 from isotest.blocks.attention import linear
+from isotest.blocks.block import normalisation_of
 from isotest.blocks.stack import TransformerStack
 from isotest.blocks.tasks.config import COORDINATES
 from isotest.errors import BlockError
@@ -99,7 +100,9 @@ class TaskNetwork(nn.Module):
         tokens = config.vocabulary is not None
         self.embedding = TokenEmbedding(config) if tokens else PointEmbedding(config)
         self.stack = TransformerStack(config.block, seed=seed)
-        self.final_norm = _norm(config) if config.block.layer_norm == "pre" else nn.Identity()
+        self.final_norm = (
+            normalisation_of(config.block) if config.block.layer_norm == "pre" else nn.Identity()
+        )
         self.head = linear(config.block.width, config.classes, bias=True)
         self._initialise(seed)
 
@@ -143,11 +146,4 @@ class TaskNetwork(nn.Module):
 
 
 def _embedding_norm(config: NetworkConfig) -> nn.Module:
-    return _norm(config) if config.block.layer_norm == "post" else nn.Identity()
-
-
-def _norm(config: NetworkConfig) -> nn.Module:
-    width, eps = config.block.width, config.block.layer_norm_eps
-    if config.block.normalisation == "rmsnorm":
-        return nn.RMSNorm(width, eps=eps)
-    return nn.LayerNorm(width, eps=eps)
+    return normalisation_of(config.block) if config.block.layer_norm == "post" else nn.Identity()

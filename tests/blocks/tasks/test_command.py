@@ -109,4 +109,7 @@ def test_weights_go_where_isotest_reads_them() -> None:
 
     for name in ("sorting", "convex-hull", "memorization"):
         source = task_source(parse_source(f"task:{name}?design=modern", MODEL_SCHEMES))
-        assert source.file(Path("/nowhere")) == command._KEPT / f"{name}-modern.safetensors"
+        assert (
+            source.file(Path("/nowhere"))
+            == command._parser().parse_args([name]).to / f"{name}-modern.safetensors"
+        )
